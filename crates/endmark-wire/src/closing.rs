@@ -1,5 +1,5 @@
-//! The last request of a session whose budget is used up: the client's own, without tools, with a low limit and a last
-//! message that asks for a summary (CX-7).
+//! The last request of a session whose budget is used up. It is the client's own, without tools, with a low limit and
+//! a last message that asks for a summary (CX-7).
 
 use crate::conversation::{ConversationError, Dialogue};
 use crate::edit::Edits;
@@ -17,33 +17,33 @@ const TOOL_FIELDS: [&str; 7] = [
     "toolConfig",
     "tool_config",
 ];
-/// Fields that ask for more than one reply, or for tokens beside it.
+/// Fields that request more than one reply, or tokens beyond the reply.
 const EXTRA_FIELDS: [&str; 5] = ["n", "n_cmpl", "best_of", "n_predict", "thinking"];
 const CANDIDATE_FIELDS: [&str; 2] = ["candidateCount", "candidate_count"];
 
-/// Where a format limits its replies.
+/// The place where a format limits its replies.
 #[derive(Debug, Clone, Copy)]
 pub struct LimitPlace {
-    /// The object that the limit stands in, in its spellings; none: the request itself.
+    /// The object that contains the limit, in its spellings. Empty if the limit is in the request itself.
     pub within: &'static [&'static str],
-    /// The limit's names; where there is none yet it gets the first one.
+    /// The limit's names. A request without a limit gets the first one.
     pub names: &'static [&'static str],
 }
 
-/// A request that cannot be made the last one.
+/// Error of a request that cannot become the last one.
 #[derive(Debug, thiserror::Error)]
 pub enum ClosingError {
     /// It has no conversation.
     #[error(transparent)]
     NoConversation(#[from] ConversationError),
-    /// What came of it is no request.
+    /// The edited body is not a request.
     #[error("{}", .0.message)]
     NoRequest(RequestError),
 }
 
 impl Request {
-    /// The same request as the last one of its session: tools withheld, at most `limit` tokens of output, and `words` as
-    /// the user's last message. Everything else stays byte for byte.
+    /// Returns the same request as the last one of its session: tools withheld, at most `limit` tokens of output, and
+    /// `words` as the user's last message. Everything else stays byte for byte.
     ///
     /// ```
     /// use endmark_wire::format::find;
@@ -58,7 +58,7 @@ impl Request {
     /// ```
     ///
     /// # Errors
-    /// [`ClosingError`] where the request has no conversation to which a message could be added.
+    /// [`ClosingError`] if the request has no conversation to which a message could be added.
     pub fn closing(&self, words: &str, limit: u64) -> Result<Self, ClosingError> {
         let (root, format) = (self.root(), self.format());
         let mut edits = Edits::of(root);
@@ -75,7 +75,7 @@ impl Request {
             _ => return Err(no_list().into()),
         }
         if format.facts().calls_need_tools && self.has_called()? {
-            // A provider that refuses calls of tools that are not offered is told to make none.
+            // A provider that refuses calls of tools that are not offered is asked not to call any.
             edits.set_field(root, "tool_choice", "{\"type\":\"none\"}");
         } else {
             for name in TOOL_FIELDS {
@@ -89,7 +89,7 @@ impl Request {
         Self::parse(format, &edits.finish(), self.address()).map_err(ClosingError::NoRequest)
     }
 
-    /// Whether a tool was called in its conversation.
+    /// Returns whether a tool was called in its conversation.
     fn has_called(&self) -> Result<bool, ConversationError> {
         let dialogue = Dialogue::of(self.format(), self.root())?;
         Ok(dialogue.conversation().turns.iter().any(|turn| turn.calls().next().is_some()))

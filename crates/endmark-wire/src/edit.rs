@@ -1,9 +1,9 @@
-//! Edits of JSON bytes in place: what is not touched stays byte for byte (unknown fields, order, numbers,
-//! whitespace, duplicates).
+//! Edits JSON bytes in place. Anything not edited stays byte for byte: unknown fields, order, numbers, whitespace and
+//! duplicates.
 //!
-//! Edits are collected against the original bytes and written out once. Where a key stands twice, the last
-//! one is edited, since that is the one most parsers read; a removal removes all of them, since an earlier
-//! one would count otherwise.
+//! Edits are collected against the original bytes and written out once. If a key occurs twice, the last one is
+//! edited, since most parsers read that one. A removal removes all of them, since an earlier one would take effect
+//! otherwise.
 
 mod container;
 
@@ -14,13 +14,13 @@ use std::ops::Range;
 use crate::json::{JsonError, Kind, Step, Steps, Value, append_escaped, quoted};
 use container::ContainerEdit;
 
-/// Why an edit cannot be made. Nothing is changed then.
+/// Error of an edit that cannot be made. The document is unchanged then.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
-    /// The bytes to edit are no JSON.
+    /// The bytes to edit are not JSON.
     #[error("the document is no JSON: {0}")]
     Document(#[source] JsonError),
-    /// What was to be written into them is no JSON.
+    /// The new value is not JSON.
     #[error("the new value is no JSON: {0}")]
     Value(#[source] JsonError),
     /// The path leads to nothing, or to a value of another kind than the edit needs.
@@ -46,11 +46,11 @@ pub struct Edits<'a> {
     root: Value<'a>,
     patches: Vec<Patch>,
     containers: Vec<ContainerEdit<'a>>,
-    /// The position of each among them, by where it begins in the document.
+    /// The index into `containers`, by the offset at which the container begins.
     places: HashMap<usize, usize>,
 }
 
-/// Bytes that take the place of a span of the document.
+/// Bytes that replace a span of the document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Patch {
     span: Range<usize>,
@@ -58,17 +58,17 @@ struct Patch {
 }
 
 impl<'a> Edits<'a> {
-    /// Begins to edit these bytes, which must be one JSON document.
+    /// Creates edits of these bytes, which must be one JSON document.
     pub fn new(bytes: &'a [u8]) -> Result<Self, EditError> {
         Value::parse(bytes).map(Self::of).map_err(EditError::Document)
     }
 
-    /// Begins to edit the document that this value is part of.
+    /// Creates edits of the document that contains this value.
     pub(crate) fn of(root: Value<'a>) -> Self {
         Self { root, patches: Vec::new(), containers: Vec::new(), places: HashMap::new() }
     }
 
-    /// The document as it is before the edits.
+    /// Returns the document as it is before the edits.
     pub fn original(&self) -> Value<'a> {
         self.root
     }
@@ -89,7 +89,7 @@ impl<'a> Edits<'a> {
         Ok(())
     }
 
-    /// Removes the field at this path, every duplicate of it too; a field that is not there is no error.
+    /// Removes the field at this path, including every duplicate. An absent field is not an error.
     pub fn remove(&mut self, path: &str) -> Result<(), EditError> {
         match self.parent(path)? {
             (parent, Step::Field(name)) if parent.kind() == Kind::Object => self.remove_field(parent, name),
@@ -108,7 +108,7 @@ impl<'a> Edits<'a> {
         Ok(())
     }
 
-    /// Appends characters to the string at this path; what it holds already stays as it is written.
+    /// Appends characters to the string at this path. Its existing characters stay as written.
     pub fn extend_string(&mut self, path: &str, text: &str) -> Result<(), EditError> {
         match self.root.at(path) {
             Some(string) if string.kind() == Kind::String => self.append_text(string, text),
@@ -119,20 +119,20 @@ impl<'a> Edits<'a> {
 
     /// Writes the document with its edits.
     ///
-    /// An edit inside of a value that is itself replaced or removed is not seen in the result.
+    /// An edit inside a value that is itself replaced or removed does not show in the result.
     pub fn finish(self) -> Vec<u8> {
         let document = self.root.document();
         let mut patches = self.patches;
         for container in &self.containers {
             container.patches(&mut patches);
         }
-        // Spans are apart from each other or one inside the other: the outer one comes first, and wins.
+        // Spans are disjoint or nested: the outer one sorts first, and wins.
         patches.sort_by_key(|patch| (patch.span.start, Reverse(patch.span.end)));
         let added: usize = patches.iter().map(|patch| patch.text.len()).sum();
         let mut bytes = Vec::with_capacity(document.len() + added);
         let mut written = 0;
         for (position, patch) in patches.iter().enumerate() {
-            // Of several that replace one value the last counts.
+            // Of several replacements of one value, the last counts.
             let is_replaced = patches.get(position + 1).is_some_and(|next| next.span == patch.span);
             if is_replaced && !patch.span.is_empty() {
                 continue;
@@ -179,7 +179,8 @@ impl<'a> Edits<'a> {
         self.container(array).removed_items.insert(position);
     }
 
-    /// Puts an item into this array before the one at this position, or at its end; of several in the order they came.
+    /// Inserts an item into this array before the one at this position, or at its end. Several items at one position
+    /// keep their order.
     pub(crate) fn insert_item(&mut self, array: Value<'a>, position: usize, json: &str) {
         self.container(array).inserted.entry(position).or_default().push(json.to_owned());
     }
@@ -192,8 +193,7 @@ impl<'a> Edits<'a> {
         self.patches.push(Patch { span: quote..quote, text: escaped });
     }
 
-    /// Makes a string hold this text; where the text only goes on from what the string holds already, that
-    /// stays as it is written.
+    /// Sets a string to this text. If the text extends the current one, the current characters stay as written.
     pub(crate) fn set_text(&mut self, value: Value<'a>, text: &str) {
         let held = value.decoded().filter(|held| held.exact);
         match held.as_ref().and_then(|held| text.strip_prefix(held.text.as_ref())) {
@@ -203,8 +203,8 @@ impl<'a> Edits<'a> {
         }
     }
 
-    /// Makes several strings hold this text together: what agrees with it at the beginning stays, and the first that does
-    /// not, or the last, holds the rest.
+    /// Sets several strings so that they form this text together. Strings that match its beginning stay; the first
+    /// that does not, or the last, gets the rest.
     pub(crate) fn set_texts(&mut self, values: &[Value<'a>], text: &str) {
         let mut rest = text;
         for (position, value) in values.iter().enumerate() {
@@ -217,7 +217,7 @@ impl<'a> Edits<'a> {
     }
 
     fn container(&mut self, value: Value<'a>) -> &mut ContainerEdit<'a> {
-        // A value is told from all others of the document by where it begins.
+        // The offset at which a value begins identifies it within the document.
         let next = self.containers.len();
         let position = *self.places.entry(value.span().start).or_insert(next);
         if position == next {
@@ -226,7 +226,7 @@ impl<'a> Edits<'a> {
         &mut self.containers[position]
     }
 
-    /// The value that the path's last step starts from, and that step.
+    /// Returns the value at which the path's last step starts, and that step.
     fn parent<'p>(&self, path: &'p str) -> Result<(Value<'a>, Step<'p>), EditError> {
         let no_place = || EditError::NoPlace(path.to_owned());
         let mut steps = Steps::new(path).peekable();

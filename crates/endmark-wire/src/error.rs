@@ -1,8 +1,8 @@
-//! What may be wrong with a message, and what a provider says is wrong.
+//! Errors of messages, and errors that providers report.
 
 use crate::json::JsonError;
 
-/// A body that is no request in its format.
+/// Error of a body that is not a request in its format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RequestError {
@@ -12,30 +12,30 @@ pub struct RequestError {
     pub hint: &'static str,
 }
 
-/// A body that is no response in its format.
+/// Error of a body that is not a response in its format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResponseError {
-    /// The body is no JSON, as a gateway's HTML page, or a body that was cut itself.
+    /// The body is not JSON, such as a gateway's HTML page or a truncated body.
     #[error("the upstream's answer is no JSON: {0}")]
     NotJson(#[source] JsonError),
-    /// The body is JSON without the field that holds the reply, as an error is.
+    /// The body is JSON without the field that contains the reply, such as an error.
     #[error("the upstream's answer has no `{0}`")]
     Without(&'static str),
 }
 
-/// An error that a provider answered, or sent in the middle of a stream.
+/// An error that a provider returned, or sent in the middle of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderError {
-    /// What the provider says.
+    /// The provider's message.
     pub message: String,
-    /// The kind of error, as `invalid_request_error`.
+    /// The kind of error, such as `invalid_request_error`.
     pub kind: Option<String>,
-    /// The error's code; a number stands here as its digits.
+    /// The error's code. A number is kept as its digits.
     pub code: Option<String>,
 }
 
 impl ProviderError {
-    /// Whether the request was refused because it does not fit into the model's context (PC-8 `window`).
+    /// Returns whether the request was refused because it does not fit into the model's context (PC-8 `window`).
     pub fn is_context_length(&self) -> bool {
         let named = |word: &Option<String>| {
             matches!(word.as_deref(), Some("context_length_exceeded" | "exceed_context_size_error"))
@@ -51,8 +51,8 @@ impl ProviderError {
             || (message.contains("input token count") && message.contains("exceeds the maximum"))
     }
 
-    /// Whether it is about who asks, and not about what is asked: the key, the account, its balance or its country.
-    /// However else the same were asked, it would be refused again.
+    /// Returns whether the error is about the sender and not about the request: the key, the account, its balance or
+    /// its country. Any form of the same request would be refused again.
     ///
     /// ```
     /// use endmark_wire::error::ProviderError;
@@ -75,7 +75,8 @@ impl ProviderError {
             || says(&["exceeded your current quota", "location is not supported", "account is"])
     }
 
-    /// Whether the request is refused, be it in the middle of a stream: sent again, it would be refused again.
+    /// Returns whether the request is refused, even if in the middle of a stream. It would be refused again if
+    /// repeated.
     ///
     /// ```
     /// use endmark_wire::error::ProviderError;

@@ -1,27 +1,27 @@
 //! The wire formats: one value each, in one table.
 //!
-//! Everything that differs between formats stands behind [`WireFormat`]. A further format is a folder that
-//! implements it, and one line of [`FORMATS`].
+//! [`WireFormat`] covers everything that differs between formats. A further format is a folder that implements it,
+//! and one line of [`FORMATS`].
 
 use crate::provider::Provider;
 use crate::request::Address;
 pub use crate::wire_format::{Facts, WireAsk, WireConversation, WireFormat, WireReply, WireRequest};
 use crate::{anthropic_messages, gemini, openai_chat, openai_responses};
 
-/// Every format that is spoken.
+/// Every supported format.
 pub const FORMATS: [&dyn WireFormat; 4] =
     [&openai_chat::Chat, &openai_responses::Responses, &anthropic_messages::Messages, &gemini::Gemini];
 
-/// A format, and what the address says in it.
+/// A format, and the address parsed by it.
 #[derive(Debug, Clone)]
 pub struct Found {
     /// The format that has this path.
     pub format: &'static dyn WireFormat,
-    /// What the path says.
+    /// The parsed address.
     pub address: Address,
 }
 
-/// The format of a POST to this path; none for paths that no format has.
+/// Returns the format of a POST to this path, or `None` if no format has this path.
 ///
 /// ```
 /// use endmark_wire::format::find;
@@ -34,7 +34,7 @@ pub fn find(path: &str, query: Option<&str>) -> Option<Found> {
     FORMATS.into_iter().find_map(|format| Some(Found { format, address: format.address(path, query)? }))
 }
 
-/// The format whose provider alone has this path; none where several have it, or nobody.
+/// Returns the format whose provider alone has this path, or `None` if several providers or none have it.
 ///
 /// ```
 /// use endmark_wire::format::of_path;
@@ -45,13 +45,13 @@ pub fn of_path(path: &str) -> Option<&'static dyn WireFormat> {
     FORMATS.into_iter().find(|format| format.owns(path))
 }
 
-/// The format of this name.
+/// Returns the format with this name.
 pub fn named(name: &str) -> Option<&'static dyn WireFormat> {
     FORMATS.into_iter().find(|format| format.name() == name)
 }
 
 impl Provider {
-    /// Every provider that has a format, in the formats' order.
+    /// Returns every provider that has a format, in the formats' order.
     ///
     /// ```
     /// use endmark_wire::provider::Provider;
@@ -64,7 +64,7 @@ impl Provider {
         all
     }
 
-    /// The formats it gave.
+    /// Returns the formats that it defines.
     pub fn formats(&self) -> impl Iterator<Item = &'static dyn WireFormat> {
         FORMATS.into_iter().filter(move |format| format.provider() == self)
     }

@@ -1,5 +1,5 @@
-//! A tool that is not the client's: offered to the model beside those of the client, and answered before the client sees
-//! anything of it. (CX-5)
+//! Endmark's own tool: offered to the model next to those of the client, and answered before the client sees any of
+//! it (CX-5).
 
 use endmark_context::conversation::Content;
 
@@ -10,30 +10,30 @@ use crate::request::Request;
 use crate::response::Response;
 use crate::wire_format::WireFormat;
 
-/// A tool as every format can describe one.
+/// A tool that every format can describe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnTool<'a> {
     /// Its name.
     pub name: &'a str,
     /// What it does.
     pub description: &'a str,
-    /// The JSON Schema of its arguments, in the keywords that all providers take.
+    /// The JSON Schema of its arguments, with only the keywords that all providers accept.
     pub schema: &'a str,
 }
 
-/// What a model said, as the items by which it stands in a conversation, with its calls.
+/// A turn of the model, as the items of a conversation, with its calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
     items: Vec<String>,
     calls: Vec<CallSaid>,
 }
 
-/// A call in a turn of the model's.
+/// A call in a turn of the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallSaid {
     /// The function's name.
     pub name: String,
-    /// Its arguments as they came: JSON where they are whole.
+    /// Its arguments as they came: JSON if they are complete.
     pub arguments: String,
     /// Whether its result can be a text.
     pub can_be_answered: bool,
@@ -44,13 +44,14 @@ pub struct CallSaid {
 pub struct CallAnswer {
     /// What the model reads.
     pub text: String,
-    /// Whether it says why there is no result.
+    /// Whether it states why there is no result.
     pub is_error: bool,
 }
 
 impl Request {
-    /// The request with one more tool behind the client's own; everything else stays byte for byte. None where it offers no
-    /// functions, already has one of this name, or asks for several choices, which would go on apart.
+    /// Returns the request with one more tool after the client's own; everything else stays byte for byte. Returns
+    /// `None` if the request offers no functions, has a tool of this name, or asks for several choices, which would
+    /// diverge.
     ///
     /// ```
     /// use endmark_wire::format::find;
@@ -77,13 +78,13 @@ impl Request {
         Self::parse(self.format(), &edits.finish(), self.address()).ok()
     }
 
-    /// Whether the tool can be offered beside the client's own.
+    /// Returns whether the tool can be offered next to the client's own.
     pub fn may_offer(&self, tool: &OwnTool<'_>) -> bool {
         let tools = self.tools();
         self.view().choices <= 1 && !tools.is_empty() && tools.iter().all(|own| own.name != tool.name)
     }
 
-    /// The request without the tool that was offered; one that does not offer it stays as it is.
+    /// Returns the request without the offered tool. A request that does not offer it is unchanged.
     #[must_use]
     pub fn withdrawing(&self, tool: &OwnTool<'_>) -> Self {
         let written = self.format().written_tool(tool);
@@ -93,11 +94,11 @@ impl Request {
         let Some((list, position)) = at else { return self.clone() };
         let mut edits = Edits::of(self.root());
         edits.remove_item(list, position);
-        // What was a request stays one with a tool less.
+        // A request remains a request with one tool less.
         Self::parse(self.format(), &edits.finish(), self.address()).unwrap_or_else(|_| self.clone())
     }
 
-    /// What the model said in a stream, of which these are the data of its events, and what was received; see
+    /// Returns the model's turn in a stream, from the data of its events and the received reply; see
     /// [`Response::turn`].
     pub fn turn_in(&self, events: &[String], received: &Received) -> Option<Turn> {
         let events: Vec<Value<'_>> = events.iter().filter_map(|data| Value::parse_str(data).ok()).collect();
@@ -105,8 +106,8 @@ impl Request {
         Turn::of(self.format(), self.format().said_in(&events, choice))
     }
 
-    /// The request that goes on from a turn of the model's, with an answer to each of its calls. None where the conversation
-    /// is no list, or an answer is missing.
+    /// Returns the request that continues from a turn of the model, with an answer to each of its calls. Returns
+    /// `None` if the conversation is not a list, or an answer is missing.
     #[must_use]
     pub fn going_on(&self, turn: &Turn, answers: &[CallAnswer]) -> Option<Self> {
         let format = self.format();
@@ -128,13 +129,13 @@ impl Request {
             edits.push_item(list, &item);
         }
         let next = Self::parse(format, &edits.finish(), self.address()).ok()?;
-        // A call that was cut is none that a server could read.
+        // Servers cannot read a cut call.
         Some(next.repaired().map_or(next, |(repaired, _)| repaired))
     }
 }
 
 impl Response {
-    /// What the model said, as it stands in the conversation that goes on from it; none where it said nothing.
+    /// Returns the model's turn as it appears in the following conversation, or `None` if the response is empty.
     ///
     /// ```
     /// use endmark_wire::format::find;
@@ -165,7 +166,7 @@ impl Turn {
         (!items.is_empty()).then_some(Self { items, calls })
     }
 
-    /// Its calls, in the order in which they are answered.
+    /// Returns its calls, in the order of their answers.
     pub fn calls(&self) -> &[CallSaid] {
         &self.calls
     }
@@ -176,7 +177,7 @@ struct Call<'a> {
     said: CallSaid,
 }
 
-/// The calls in an item; none where it is no turn of a conversation.
+/// Returns the calls in an item, or `None` if the item is not a turn of a conversation.
 fn calls_in<'a>(format: &dyn WireFormat, item: Value<'a>) -> Option<Vec<Call<'a>>> {
     let (_, parts) = format.turn(item).ok()?;
     let calls = parts.into_iter().filter_map(|part| {

@@ -6,36 +6,36 @@ use crate::json::{Kind, Value};
 use crate::reply::{Event, EventError, Received};
 use crate::sse::Frame;
 
-/// Data has some of these where it is JSON, however it was broken.
+/// Characters of which JSON data contains some, however it was broken.
 const JSON_MARKS: [char; 5] = ['{', '}', '[', ']', '"'];
 
-/// Reads a stream, and keeps what has come of it (PC-9).
+/// Reads a stream, and keeps the reply received so far (PC-9).
 pub trait Reader: fmt::Debug + Send + Sync {
-    /// Reads a frame; a comment says nothing.
+    /// Reads a frame. A comment is an empty event.
     ///
-    /// A broken event ends what can be said of the reply: what came before it is kept, but what it held is
-    /// missing in all that follows. Once more is read, no choice is mendable.
+    /// After a broken event the reply is incomplete: the part before it is kept, but its content is missing from all
+    /// that follows. Once another event is read, no choice is mendable.
     fn frame(&mut self, frame: &Frame) -> Result<Event, EventError>;
 
-    /// What has come so far.
+    /// Returns the reply received so far.
     fn received(&self) -> &Received;
 
-    /// A reader that goes on from here by itself.
+    /// Returns an independent reader that continues from this state.
     fn fork(&self) -> Box<dyn Reader>;
 }
 
-/// What the data of a frame is, besides an event of its format.
+/// The data of a frame, before its format reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Data<'a> {
-    /// Nothing, as a comment.
+    /// No data, such as a comment.
     Nothing,
-    /// `[DONE]`, which OpenAI ends its streams with, and other servers theirs.
+    /// `[DONE]`, which ends the streams of OpenAI and of some other servers.
     Done,
-    /// An object.
+    /// A JSON object.
     Object(Value<'a>),
 }
 
-/// The data of a frame; what cannot be read is noted in what has come so far.
+/// Returns the data of a frame. Unreadable data is noted in `received`.
 pub(crate) fn data_of<'a>(frame: &'a Frame, received: &mut Received) -> Result<Data<'a>, EventError> {
     match &frame.data {
         Some(_) if frame.damaged => Err(received.unreadable(EventError::NotUtf8)),
@@ -44,7 +44,7 @@ pub(crate) fn data_of<'a>(frame: &'a Frame, received: &mut Received) -> Result<D
     }
 }
 
-/// The same for what stands behind `data:`.
+/// Does the same for the text after `data:`.
 pub(crate) fn data_in<'a>(data: &'a str, received: &mut Received) -> Result<Data<'a>, EventError> {
     received.next_event();
     match data.trim() {

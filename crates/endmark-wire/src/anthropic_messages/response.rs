@@ -1,4 +1,4 @@
-//! A message that is not streamed: viewed, and edited in place.
+//! A non-streamed message: read, and edited in place.
 
 use std::collections::BTreeSet;
 
@@ -76,7 +76,8 @@ fn choice(root: Value<'_>, content: Value<'_>) -> Choice {
     let mut choice = Choice { text, last_part, last_call_at, exact, ..Choice::new(0) };
     for (index, block) in (0..).zip(call_blocks(content)) {
         let input = block.field("input").and_then(|input| input.of_kind(Kind::Object));
-        // What a server gives of a cut input is no beginning of it: nothing of the call has come.
+        // The input that a server reports for a cut call is not its beginning, so nothing of the call's arguments
+        // came.
         let is_cut = at_limit && last == Some(block);
         choice.tool_calls.push(ToolCall {
             index,
@@ -90,7 +91,7 @@ fn choice(root: Value<'_>, content: Value<'_>) -> Choice {
     let is_thought =
         |block: Value<'_>| block.says("type", "thinking") || block.says("type", "redacted_thinking");
     let is_said = |block: Value<'_>| block.says("type", "text") || block.says("type", "tool_use");
-    // What no continuation can show, as what a tool of the server's found: the rest would not fit it.
+    // Content that no continuation can contain, such as the results of a server tool: the rest would not fit it.
     choice.beside = !content.items().all(|block| is_said(block) || is_thought(block));
     choice.reasoned = content.items().any(is_thought);
     let thoughts = content.items().filter_map(|block| block.word("thinking"));
@@ -120,12 +121,12 @@ impl<'a> Edit<'a> {
 }
 
 impl ReplyEdit for Edit<'_> {
-    /// Where the text blocks before the last one stay, only that one changes; otherwise the first one holds all of it. What
-    /// goes on behind a block that is cited stands in one of its own, and of another text nothing is cited.
+    /// If the text blocks before the last one stay, only the last changes; otherwise the first one gets all of the
+    /// text. Text that continues a cited block gets its own block. A changed text loses its citations.
     fn set_text(&mut self, choice: u32, text: &str) {
         let Some(content) = self.content(choice) else { return };
         if text.is_empty() {
-            // An empty block is refused where a client sends the message back.
+            // Servers refuse an empty block if a client sends the message back.
             for (position, block) in content.items().enumerate() {
                 if block.says("type", "text") {
                     self.edits.remove_item(content, position);
@@ -230,20 +231,20 @@ impl ReplyEdit for Edit<'_> {
     }
 }
 
-/// Arguments that can stand as an input: one object.
+/// Returns the arguments if they are valid as an input, which is one object.
 pub(super) fn object(arguments: &str) -> Option<&str> {
     let value = Value::parse_str(arguments).ok()?;
     (value.kind() == Kind::Object).then(|| value.raw())
 }
 
-/// A block with this text.
+/// Returns a block with this text.
 fn text_block(text: &str) -> String {
     format!("{{\"type\":\"text\",\"text\":{}}}", quoted(text))
 }
 
-/// What a `tool_use` block says of a call besides its input.
+/// Returns the fields of a `tool_use` block except for its input.
 pub(super) fn call_fields(call: &ToolCall) -> String {
-    // An id is what the tool's result refers to: there must be one.
+    // The tool's result refers to the id, so there must be one.
     let id = call.id.clone().unwrap_or_else(|| format!("toolu_endmark_{}", call.index));
     format!("\"type\":\"tool_use\",\"id\":{},\"name\":{}", quoted(&id), quoted(&call.name))
 }

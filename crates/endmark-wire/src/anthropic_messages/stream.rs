@@ -9,28 +9,28 @@ use crate::reply::{CallProgress, Delta, Event, EventError, Fidelity, Piece, Rece
 use crate::sse::Frame;
 use crate::stream::{Data, Reader, data_of};
 
-/// More blocks than this are never open at a time: further ones are not told apart.
+/// More blocks than this are never open at a time. Further ones are not tracked.
 const MAX_OPEN_BLOCKS: usize = 64;
 
 /// Reads a streamed message.
 #[derive(Debug, Clone)]
 pub(super) struct MessageReader {
     received: Received,
-    /// The blocks that are open, by their number.
+    /// The open blocks, by number.
     open: Vec<(u64, Block)>,
     calls: u32,
     parts: Parts,
     counts: Counts,
-    /// Whether the end of the message counted its output. Its beginning has a count, too, which stands for nothing.
+    /// Whether the end of the message counted its output. Its beginning has a count, too, which has no meaning.
     counts_output: bool,
 }
 
-/// What an open block is.
+/// The kind of an open block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Block {
-    /// One of the reply's text.
+    /// Text of the reply.
     Text,
-    /// The call of this number.
+    /// The call with this number.
     Call(u32),
     /// Anything else: thinking, a tool that the server runs itself.
     Other,
@@ -55,19 +55,19 @@ impl MessageReader {
     }
 
     fn event(&mut self, root: Value<'_>) -> Event {
-        // Most events are pieces, and are asked after the same few fields: one walk finds them all.
+        // Most events are pieces and are queried for the same few fields: one pass finds them all.
         let fields = Fields::of(root);
         let error = fields.get("error").and_then(|_| error::read(root));
         let mut event = Event { error, ..Event::default() };
         match fields.get("type").and_then(Value::text).as_deref() {
             Some("message_start") => {
-                // From here on there is a reply, be it empty.
+                // From here on there is a reply, even if it is empty.
                 self.received.pieces(0, &[], false);
                 if let Some(message) = root.field("message") {
                     event.opens = message.filled("content").is_none();
                     self.received.named(message.word("model"), message.word("id"));
                     self.count(message.field("usage"));
-                    // A stream that breaks off tells no other counts.
+                    // A stream that breaks off reports no other counts.
                     event.usage = self.counts.usage();
                 }
             }
@@ -121,7 +121,7 @@ impl MessageReader {
             Some("tool_use") => {
                 let index = self.calls;
                 self.calls = self.calls.saturating_add(1);
-                // Some servers give the input at once; others an empty one, and then its pieces.
+                // Some servers send the input at once, others an empty one followed by its pieces.
                 let input = block.field("input").and_then(|input| input.of_kind(Kind::Object));
                 let arguments = input.filter(|input| input.fields().next().is_some()).map(Value::raw);
                 event.pieces.push(Delta {
@@ -141,7 +141,7 @@ impl MessageReader {
                 Block::Other
             }
             Some("redacted_thinking") => Block::Other,
-            // What no continuation can show, as what a tool of the server's found.
+            // Content that no continuation can contain, such as the results of a server tool.
             _ => {
                 self.received.beside(0);
                 Block::Other
@@ -187,7 +187,7 @@ impl MessageReader {
                 push_text(event, delta.get("thinking").and_then(Value::decoded), Piece::Reasoning);
                 Fidelity::Exact
             }
-            // A piece of a block that never began, or of another kind: where it belongs is not known.
+            // A piece of a block that never began, or of another kind: its block is unknown.
             (Some("text_delta"), _) | (Some("input_json_delta"), None | Some(Block::Text)) => {
                 Fidelity::Partial
             }
@@ -207,7 +207,7 @@ impl MessageReader {
     }
 }
 
-/// Adds a piece with this text, if it has any; answers how much of what was sent it says.
+/// Adds a piece with this text, unless it is empty. Returns how completely the piece represents it.
 fn push_text(event: &mut Event, text: Option<Decoded<'_>>, piece: impl FnOnce(String) -> Piece) -> Fidelity {
     let Some(text) = text else { return Fidelity::Exact };
     if !text.text.is_empty() {

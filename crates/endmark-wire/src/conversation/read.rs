@@ -1,4 +1,4 @@
-//! What the formats' readers of turns have in common.
+//! Helpers shared by the formats' readers of turns.
 
 use std::borrow::Cow;
 
@@ -6,27 +6,27 @@ use endmark_context::conversation::{Content, Media, Part, Role, Turn};
 
 use crate::json::{Kind, Value, quoted};
 
-/// A part, and where it stands in its turn.
+/// A part, and its position in its turn.
 #[derive(Debug, Clone)]
 pub struct Placed<'a> {
-    /// As it is written.
+    /// The part as written.
     pub value: Value<'a>,
-    /// What it is.
+    /// Its content.
     pub content: Content<'a>,
-    /// Where it can be taken out.
+    /// Where it can be removed.
     pub spot: Spot<'a>,
     /// Where its text can be changed.
     pub slot: Slot<'a>,
 }
 
-/// Where a part can be taken out.
+/// Where a part can be removed.
 #[derive(Debug, Clone, Copy)]
 pub enum Spot<'a> {
-    /// It is all that its turn says.
+    /// The part is all of its turn.
     Turn,
-    /// A field of this object.
+    /// The part is this field of the object.
     Field(Value<'a>, &'static str),
-    /// An item of a list that is this field of the object.
+    /// The part is an item of the list in this field of the object.
     Item {
         /// The object.
         object: Value<'a>,
@@ -42,26 +42,26 @@ pub enum Spot<'a> {
 /// Where a part's text can be changed.
 #[derive(Debug, Clone, Copy)]
 pub enum Slot<'a> {
-    /// Nowhere.
+    /// It cannot be changed.
     None,
     /// A string.
     Text(Value<'a>),
-    /// A field of this object, that becomes a string.
+    /// A field of this object, which becomes a string.
     Field(Value<'a>, &'static str),
-    /// A field of this object that is an object itself: its member `output` becomes the text.
+    /// A field of this object that is itself an object: its member `output` becomes the text.
     Output(Value<'a>, &'static str),
-    /// A list of this object that holds the output of shell commands, which becomes one that holds the text.
+    /// A list in this object with the output of shell commands, which is replaced by a list with the text.
     Commands(Value<'a>, &'static str),
-    /// A string where a call's arguments stand, which only its repair may change.
+    /// A string with a call's arguments, which only a repair may change.
     Arguments {
         /// The string.
         value: Value<'a>,
-        /// Whether arguments are a string that holds their JSON, and not the object itself.
+        /// Whether the format sends arguments as a string of JSON, and not as an object.
         as_text: bool,
     },
 }
 
-/// A turn, and the places of its parts beside it.
+/// Returns a turn, and separately the positions of its parts.
 pub(super) fn turn<'a>(
     item: Value<'a>,
     role: Role,
@@ -76,14 +76,14 @@ pub(super) fn turn<'a>(
         parts.push(Part { span: part.value.span(), content: part.content });
         spots.push((part.spot, part.slot));
     }
-    // Some formats have results in turns of the user's: a turn that has nothing else is none.
+    // Some formats have results in user turns: a turn with nothing else is not the user's.
     let is_of_tools = !parts.is_empty() && parts.iter().all(|part| part.result().is_some());
     let role = if role == Role::User && is_of_tools { Role::Tool } else { role };
     (Turn { role, span: item.span(), parts }, spots)
 }
 
 impl<'a> Slot<'a> {
-    /// The slot of a call's arguments, where they are a string: what else they may be is the server's to judge.
+    /// Returns the slot of a call's arguments, if they are a string. Other values are for the server to judge.
     pub(crate) fn arguments(arguments: Option<Value<'a>>, as_text: bool) -> Self {
         let string = arguments.filter(|arguments| arguments.kind() == Kind::String);
         string.map_or(Self::None, |value| Self::Arguments { value, as_text })
@@ -91,14 +91,14 @@ impl<'a> Slot<'a> {
 }
 
 impl<'a> Placed<'a> {
-    /// A field that is a text.
+    /// Returns a field that is a text.
     pub(crate) fn text_field(object: Value<'a>, field: &'static str) -> Option<Self> {
         let value = object.field(field)?;
         let content = Content::Text(value.text()?);
         Some(Self { value, content, spot: Spot::Field(object, field), slot: Slot::Text(value) })
     }
 
-    /// The items of a list, where `field` of this object is one.
+    /// Returns the items of the list in `field` of this object, if it is a list.
     pub(crate) fn items(
         object: Value<'a>,
         field: &'static str,
@@ -113,13 +113,13 @@ impl<'a> Placed<'a> {
         )
     }
 
-    /// A turn that is one part.
+    /// Returns a turn that is a single part.
     pub(crate) fn turn(value: Value<'a>, content: Content<'a>, slot: Slot<'a>) -> Self {
         Self { value, content, spot: Spot::Turn, slot }
     }
 }
 
-/// The text of a value that is a string, or a list in which some parts have a `text`.
+/// Returns the text of a value that is a string, or a list in which some parts have a `text`.
 pub(crate) fn text_of_parts(value: Value<'_>) -> Cow<'_, str> {
     if let Some(text) = value.text() {
         return text;
@@ -137,7 +137,7 @@ pub(crate) fn text_of_parts(value: Value<'_>) -> Cow<'_, str> {
     whole
 }
 
-/// The characters of a string, or another value as it is written.
+/// Returns the characters of a string, or another value as written.
 pub(crate) fn text_or_json(value: Value<'_>) -> Cow<'_, str> {
     match value.kind() {
         Kind::String => value.text().unwrap_or_default(),
@@ -146,13 +146,13 @@ pub(crate) fn text_or_json(value: Value<'_>) -> Cow<'_, str> {
     }
 }
 
-/// The images and files in a list of parts: all that have a kind and no text.
+/// Returns the images and files in a list of parts: all that have a type and no text.
 pub(crate) fn media_in(value: Value<'_>) -> Vec<Media<'_>> {
     let others = value.items().filter(|part| part.field("text").is_none());
     others.filter_map(|part| Some(Media { kind: part.field("type")?.text()?, name: None })).collect()
 }
 
-/// An item as it is written, with a role if it has none.
+/// Returns an item as written, with a role added if it has none.
 pub(crate) fn with_role(item: Value<'_>, role: &str) -> String {
     if item.field("role").is_some() {
         return item.raw().to_owned();

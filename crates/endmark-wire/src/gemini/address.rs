@@ -1,16 +1,16 @@
-//! The path of a request, which names the model and the method: at Gemini's own address, and at Vertex AI's.
+//! The path of a request, which names the model and the method, at Gemini's own address and at Vertex AI's.
 
 use crate::request::Address;
 
 const BASES: [&str; 2] = ["/v1beta/models/", "/v1/models/"];
 
-/// Below which Vertex AI has projects, places and publishers.
+/// The prefixes below which Vertex AI has projects, locations and publishers.
 const VERTEX: [&str; 2] = ["/v1/", "/v1beta1/"];
 
-/// The versions of the API that no other provider has.
+/// The API versions that no other provider has.
 const VERSIONS: [&str; 3] = ["v1beta", "v1alpha", "v1beta1"];
 
-/// Where files come and go, whatever the version behind it.
+/// The prefixes of file transfers, whatever version follows.
 const FILES: [&str; 2] = ["upload", "download"];
 
 /// The methods of a model.
@@ -29,11 +29,11 @@ const METHODS: [&str; 12] = [
     "transferOwnership",
 ];
 
-/// More than any model's name has.
+/// More than any model's name needs.
 const MAX_MODEL_BYTES: usize = 256;
 
-/// What a path says; none where it is not one of the two methods, names no model that another path could be made with, or
-/// asks for the stream as an array: such a request passes as it is.
+/// Parses a path. Returns `None` if it is not one of the two methods, if its model's name does not fit into another
+/// path, or if it requests the stream as an array. Such a request passes unchanged.
 pub(super) fn read(path: &str, query: Option<&str>) -> Option<Address> {
     let (base, named) = path.split_at(path.rfind('/')? + 1);
     if !BASES.contains(&base) && !is_of_vertex(base) {
@@ -51,9 +51,9 @@ pub(super) fn read(path: &str, query: Option<&str>) -> Option<Address> {
     Some(Address { base: base.to_owned(), model: Some(model.to_owned()), stream: Some(stream) })
 }
 
-/// Whether a path is what stands before a model's name at Vertex AI, with a project and a place or without.
+/// Returns whether a path is the part before a model's name at Vertex AI, with or without a project and a location.
 fn is_of_vertex(base: &str) -> bool {
-    // A base URL that ends with the version is followed by the project itself.
+    // If a base URL ends with the version, the project follows directly.
     let below = VERTEX.into_iter().chain(["/"]).find_map(|version| base.strip_prefix(version));
     let Some(below) = below else { return false };
     let Some(named) = below.strip_suffix("publishers/google/models/") else { return false };
@@ -69,8 +69,8 @@ fn is_of_vertex(base: &str) -> bool {
     }
 }
 
-/// Whether a path is one of Gemini's: under `/v1`, where others have theirs, only those of a model's methods. A colon
-/// alone is no sign of one: it stands in the names of others' models, too, and in none of Gemini's.
+/// Returns whether a path belongs to Gemini. Under `/v1`, which other providers share, only paths with a model method
+/// do. A colon alone proves nothing: it occurs in names of other providers' models, and in no Gemini model's name.
 pub(super) fn is_gemini(path: &str) -> bool {
     let first = path.strip_prefix('/').unwrap_or_default().split('/').next().unwrap_or_default();
     let has_method = |named: &str| {
@@ -87,7 +87,7 @@ pub(super) fn is_gemini(path: &str) -> bool {
         || path.strip_prefix(BASES[1]).is_some_and(has_method)
 }
 
-/// What stands before the last colon of a path, and the method behind it.
+/// Returns the part of a path before the last colon, and the method after it.
 fn method_in(path: &str) -> Option<(&str, &str)> {
     ["%3A", "%3a", ":"]
         .into_iter()
@@ -95,14 +95,14 @@ fn method_in(path: &str) -> Option<(&str, &str)> {
         .min_by_key(|(_, method)| method.len())
 }
 
-/// The address at a host that has none of this one's projects and places: what stands below `/v1` stands below any
+/// Returns the address at a host without this one's projects and locations. A path below `/v1` is valid below any
 /// upstream's base URL.
 pub(super) fn elsewhere(address: &Address) -> Address {
     let base = if is_of_vertex(&address.base) { BASES[1].to_owned() } else { address.base.clone() };
     Address { base, ..address.clone() }
 }
 
-/// The path for a model, and a stream or none.
+/// Returns the path for a model, streamed or not.
 pub(super) fn write(address: &Address, model: &str, stream: bool) -> String {
     let base = if address.base.is_empty() { BASES[0] } else { &address.base };
     let method = if stream { "streamGenerateContent?alt=sse" } else { "generateContent" };
@@ -113,7 +113,7 @@ fn asks_for_events(query: Option<&str>) -> bool {
     query.into_iter().flat_map(|query| query.split('&')).any(|pair| pair == "alt=sse" || pair == "$alt=sse")
 }
 
-/// Whether this can be a model's name, and nothing but that where it stands in a path.
+/// Returns whether this can be a model's name, and nothing else within a path.
 fn is_name(model: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'@');
     (1..=MAX_MODEL_BYTES).contains(&model.len())

@@ -1,4 +1,4 @@
-//! A connection's bytes, taken apart into requests.
+//! Splits a connection's bytes into requests.
 
 use memchr::memchr;
 
@@ -6,13 +6,13 @@ use super::chunks::Chunks;
 use super::fault::Fault;
 use super::head::{BodyLength, Bounds, Head};
 
-/// What a client begins with that speaks HTTP/2.
+/// The first bytes of a client that speaks HTTP/2.
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
 
-/// The first byte of a TLS handshake; no method begins with it.
+/// The first byte of a TLS handshake. No method begins with it.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// Where a connection is between the bytes that may pass and those that may not yet.
+/// The position of a connection within a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// Before the first byte of a request.
@@ -23,22 +23,22 @@ pub enum Place {
     Body,
 }
 
-/// How far a connection's bytes may pass.
+/// The number of a connection's bytes that may pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Passed {
-    /// How many bytes, from the first that has not passed yet, are left out and never pass. Where it is not 0,
-    /// nothing else is said: the rest has to be shown again.
+    /// The number of leading bytes that are dropped and never pass. If it is not 0, the other fields are empty: pass
+    /// the remaining bytes again.
     pub skipped: usize,
-    /// How many bytes, from the first that has not passed yet.
+    /// The number of leading bytes that may pass.
     pub bytes: usize,
-    /// They are a whole head, and begin a request.
+    /// Whether they are a whole head, and so begin a request.
     pub begins: bool,
 }
 
 /// Follows one client's connection from request to request.
 ///
-/// It keeps no bytes: it is shown those that have not passed yet, and says how many of them may. A head passes
-/// as a whole, once it is beyond reproach; a body as it comes.
+/// It keeps no bytes: it is shown those that have not passed yet, and returns how many of them may. A head passes as
+/// a whole, once it is valid; a body passes as it comes.
 ///
 /// ```
 /// use endmark_wire::http1::{Bounds, Framing, Place};
@@ -53,13 +53,13 @@ pub struct Passed {
 pub struct Framing {
     bounds: Bounds,
     at: At,
-    /// An empty line was left out before the request that comes next.
+    /// Whether an empty line was dropped before the next request.
     is_past_empty_line: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum At {
-    /// How many bytes of a head were searched without finding its end.
+    /// The number of bytes of a head that were searched without finding its end.
     Head {
         seen: usize,
     },
@@ -70,12 +70,12 @@ enum At {
 }
 
 impl Framing {
-    /// A connection before its first byte.
+    /// Creates the state of a connection before its first byte.
     pub fn new(bounds: Bounds) -> Self {
         Self { bounds, at: At::Head { seen: 0 }, is_past_empty_line: false }
     }
 
-    /// Where the connection is.
+    /// Returns the connection's position.
     pub fn place(&self) -> Place {
         match &self.at {
             At::Head { seen: 0 } => Place::Between,
@@ -84,11 +84,11 @@ impl Framing {
         }
     }
 
-    /// Looks at the bytes that have not passed yet, and says how many may: none while a head is not whole, and
-    /// of a head and its body first the one and then the other.
+    /// Reads the bytes that have not passed yet, and returns how many may pass. No bytes pass while a head is
+    /// incomplete. A head and its body pass one after the other.
     ///
     /// # Errors
-    /// The [`Fault`] for which nothing of this connection may pass any more.
+    /// The [`Fault`] that makes the rest of this connection unusable.
     pub fn pass(&mut self, bytes: &[u8]) -> Result<Passed, Fault> {
         let none = Passed { skipped: 0, bytes: 0, begins: false };
         if bytes.is_empty() {
@@ -137,14 +137,14 @@ impl Framing {
     }
 }
 
-/// The length of an empty line that the bytes begin with. One before a request line is left out: RFC 9112, section 2.2,
-/// asks for this patience, and some clients end a body with one.
+/// Returns the length of an empty line at the beginning. One before a request line is dropped: RFC 9112, section 2.2,
+/// recommends this, and some clients end a body with an empty line.
 fn empty_line(bytes: &[u8]) -> Option<usize> {
     [&b"\r\n"[..], b"\n"].into_iter().find(|line| bytes.starts_with(line)).map(<[u8]>::len)
 }
 
-/// Where a head ends: behind its first empty line. What no head can begin with is told at once, and so is a line
-/// that ends in a line feed alone, which would end a head for some.
+/// Returns the end of a head, after its first empty line. Bytes that cannot begin a head are reported at once. So is
+/// a line that ends in a bare line feed, which some parsers take for the end of a head.
 fn head_end(bytes: &[u8], seen: usize) -> Result<Option<usize>, Fault> {
     if bytes[0] == TLS_HANDSHAKE {
         return Err(Fault::Tls);
@@ -162,7 +162,8 @@ fn head_end(bytes: &[u8], seen: usize) -> Result<Option<usize>, Fault> {
             return Ok(Some(end + 1));
         }
         if end == 1 {
-            // A second empty line before the request line: of such patience is only asked for one, and it is misused.
+            // A second empty line before the request line: RFC 9112 recommends tolerance for only one, and attacks
+            // use more.
             return Err(Fault::RequestLine);
         }
         from = end + 1;
@@ -177,7 +178,7 @@ mod tests {
     const BOUNDS: Bounds = Bounds { bytes: 200, fields: 5 };
     const HEAD: &[u8] = b"POST /v1 HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n";
 
-    /// All requests of a connection, shown in pieces of so many bytes: where each begins.
+    /// Returns where each request of a connection begins, if the bytes are shown in pieces of `piece` bytes.
     fn begins(bytes: &[u8], piece: usize) -> Result<Vec<usize>, Fault> {
         let mut framing = Framing::new(BOUNDS);
         let (mut passed, mut begins) = (0, Vec::new());

@@ -1,8 +1,8 @@
-//! Whose requests are answered: by the name they were sent to, and by the page that sent them.
+//! Decides which requests are served, by the host name they were sent to and the page that sent them.
 //!
-//! A page of a stranger can make a browser send requests to a gateway on the loopback address, and by a name
-//! that it lets point there (DNS rebinding) even read the answers. The browser says where the page is from
-//! (`Origin`, or at least `Sec-Fetch-Site`), and what name it used (`Host`).
+//! A malicious page can make a browser send requests to a gateway on the loopback address. With a name that it points
+//! there (DNS rebinding), it can even read the responses. The browser states the page's origin (`Origin`, or at least
+//! `Sec-Fetch-Site`) and the host name it used (`Host`).
 
 use core::net::{IpAddr, Ipv6Addr};
 use std::fmt;
@@ -12,7 +12,7 @@ use std::str::FromStr;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostName(String);
 
-/// A name that no host has.
+/// Error of a text that is not a host name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no host name: use one like gateway.example.com or 192.0.2.1, without a scheme")]
 pub struct NotAHost(String);
@@ -31,7 +31,7 @@ impl FromStr for HostName {
                     && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
             }
         };
-        // A name with the root's dot at its end is the same name.
+        // A trailing root dot does not change the name.
         let name = inner.unwrap_or(host.strip_suffix('.').unwrap_or(host)).to_ascii_lowercase();
         if is_host && !name.is_empty() { Ok(Self(name)) } else { Err(refuse()) }
     }
@@ -48,7 +48,7 @@ impl HostName {
         self.0.parse().ok()
     }
 
-    /// Whether it can only be this machine.
+    /// Returns whether the name can only be this machine.
     fn is_loopback(&self) -> bool {
         match self.address() {
             Some(address) => address.to_canonical().is_loopback(),
@@ -57,7 +57,7 @@ impl HostName {
     }
 }
 
-/// A host without its port; none where the port is no number.
+/// Returns a host without its port, or `None` if the port is not a number.
 fn without_port(authority: &str) -> Option<&str> {
     let end_of_host = authority.find(']').map_or(0, |at| at + 1);
     match authority[end_of_host..].find(':') {
@@ -70,11 +70,11 @@ fn without_port(authority: &str) -> Option<&str> {
     }
 }
 
-/// Where a page is from: scheme, host and port, in lower case.
+/// The origin of a page: scheme, host and port, in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OriginName(String);
 
-/// A text that no browser sends as an origin.
+/// Error of a text that no browser sends as an origin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no origin: use one like https://app.example.com, without a path")]
 pub struct NotAnOrigin(String);
@@ -106,27 +106,27 @@ impl fmt::Display for OriginName {
     }
 }
 
-/// Why a request is not answered.
+/// The reason why a request is not served.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Stranger {
-    /// It was sent to a name that is none of ours.
+    /// The request was sent to a host name that is not served.
     #[error(
         "the request was sent to the host `{0}`, which is not served here: add it to allowed_hosts if it is yours"
     )]
     Host(String),
-    /// It was sent by a page of somewhere else.
+    /// A page of another origin sent the request.
     #[error(
         "the request comes from a page of `{0}`, which may not use this gateway: add it to allowed_origins if it is yours"
     )]
     Origin(String),
-    /// It was sent by a page of another site, which does not say of which.
+    /// A page of another site sent the request without stating its origin.
     #[error(
         "the request comes from a page of another origin (Sec-Fetch-Site: {0}), which does not say which: let it use CORS, and add its origin to allowed_origins if it is yours"
     )]
     Site(String),
 }
 
-/// A name in a list of those that are allowed that no request can have.
+/// Error of an allowed host or origin that no request can have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAllowable {
     /// In the list of hosts.
@@ -137,28 +137,29 @@ pub enum NotAllowable {
     Origin(#[from] NotAnOrigin),
 }
 
-/// What stands in a list for every name.
+/// The list entry that allows every name.
 const ANY: &str = "*";
 
-/// What `Sec-Fetch-Site` says of a request that no page of another origin sent: a person asked for it, or the gateway's
-/// own page did. `same-site` is another port or another name of the domain: another origin, as strange as any.
+/// The `Sec-Fetch-Site` values of requests that no page of another origin sent: a person or the gateway's own page
+/// made them. `same-site` is another port or another name of the domain, and so as foreign as any other origin.
 const OF_NO_OTHER_ORIGIN: [&[u8]; 2] = [b"none", b"same-origin"];
 
-/// What a request says of whom it was sent to and by.
+/// The headers of a request that identify its target and its sender.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sender<'a> {
-    /// The value of `Host`. One without it (HTTP/1.0) is of no browser.
+    /// The value of `Host`. A request without it (HTTP/1.0) does not come from a browser.
     pub host: Option<&'a [u8]>,
-    /// The values of every `Origin`; each has to be let in.
+    /// The values of every `Origin`. Each must be allowed.
     pub origins: &'a [&'a [u8]],
-    /// The values of every `Sec-Fetch-Site`. A browser sends no `Origin` with an image, a script or a link's request.
+    /// The values of every `Sec-Fetch-Site`. A browser sends no `Origin` with the request of an image, a script or a
+    /// link.
     pub sites: &'a [&'a [u8]],
 }
 
-/// Whose requests are answered.
+/// The hosts and origins whose requests are served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Visitors {
-    /// Whether every host is served, beside those named.
+    /// Whether every host is served in addition to those named.
     any_host: bool,
     hosts: Vec<HostName>,
     any_origin: bool,
@@ -166,8 +167,9 @@ pub struct Visitors {
 }
 
 impl Visitors {
-    /// Those of a listener: one on the loopback address serves this machine's names, any other one every name,
-    /// until names are given; a page of another origin is served nowhere until it is named. `*` allows all.
+    /// Creates the rules of a listener. Until hosts are named, a listener on the loopback address serves this
+    /// machine's names, and any other listener serves every name. A page of another origin is not served until it is
+    /// named. `*` allows all.
     ///
     /// ```
     /// use endmark_wire::http1::{Sender, Visitors};
@@ -181,7 +183,7 @@ impl Visitors {
     /// ```
     ///
     /// # Errors
-    /// [`NotAllowable`] for a name that no host or origin has.
+    /// [`NotAllowable`] for a name that no host or origin can have.
     pub fn new(is_loopback: bool, hosts: &[String], origins: &[String]) -> Result<Self, NotAllowable> {
         let is_any = |names: &[String]| names.iter().any(|name| name == ANY);
         let named = |name: &&String| *name != ANY;
@@ -197,10 +199,10 @@ impl Visitors {
         })
     }
 
-    /// Decides by what a request says of its sender.
+    /// Decides whether to serve a request, by its target and sender.
     ///
     /// # Errors
-    /// The [`Stranger`] that it is.
+    /// [`Stranger`] with the reason why the request is not served.
     pub fn admit(&self, sender: Sender<'_>) -> Result<(), Stranger> {
         let Sender { host, origins, sites } = sender;
         let shown = |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(100)]).into_owned();
@@ -231,8 +233,8 @@ impl Visitors {
         self.any_host || name.is_some_and(|name| name.is_loopback() || self.hosts.contains(name))
     }
 
-    /// Whether the page is one of the gateway's own. Where every name is served a stranger's page can be at any,
-    /// so that only an address, or a name that was given, tells it from ours.
+    /// Returns whether the page is one of the gateway's own. If every name is served, a foreign page can use any
+    /// name, so only an address or a configured name identifies the gateway's own pages.
     fn is_same(&self, page: &OriginName, host: Option<&[u8]>, name: Option<&HostName>) -> bool {
         let is_sent_to = host.is_some_and(|host| page.authority().as_bytes().eq_ignore_ascii_case(host));
         is_sent_to

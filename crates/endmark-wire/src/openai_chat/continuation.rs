@@ -1,9 +1,9 @@
-//! Requests that ask for the rest of a cut reply (PC-3, PC-9): the client's own request, edited in place.
+//! Requests for the rest of a cut reply (PC-3, PC-9): the client's own request, edited in place.
 //!
-//! Whatever the client sent that a continuation does not have to change stays byte for byte, and so does
-//! everything before the cut reply: a server's prompt cache still fits then, and with it the same text comes
-//! out. What does change, in all of them: the limit, `stream` and `stream_options`; `n` and `logprobs` go,
-//! since one choice is continued and only its text is joined.
+//! Anything that a continuation does not have to change stays byte for byte, and so does everything before the cut
+//! reply. A server's prompt cache still matches then, and with it the same text comes out. All of these requests
+//! change the limit, `stream` and `stream_options`. They remove `n` and `logprobs`, since one choice is continued and
+//! only its text is joined.
 
 use super::content::text_parts;
 use super::format::Chat;
@@ -48,10 +48,10 @@ impl WireAsk for Chat {
     }
 }
 
-/// Fields that offer tools or choose among them; a server refuses one without the others.
+/// Fields that offer tools or choose among them. A server refuses one without the others.
 const TOOL_FIELDS: [&str; 5] = ["tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"];
 
-/// Fields that force a grammar on the answer: a whole new document, where only the rest is wanted.
+/// Fields that force a grammar on the response. They would produce a whole new document instead of the rest.
 const GRAMMAR_FIELDS: [&str; 9] = [
     "response_format",
     "grammar",
@@ -65,10 +65,10 @@ const GRAMMAR_FIELDS: [&str; 9] = [
 ];
 
 impl ChatRequest {
-    /// Asks the server to go on with the very message it was cut in: tools and grammar stay.
+    /// Asks the server to continue the cut message itself; tools and grammar stay.
     ///
-    /// If the client's own last message is the assistant's, that message is extended, since servers refuse
-    /// two in a row. Never ask so with nothing to show: to llama.cpp an empty last message is none.
+    /// If the client's own last message is the assistant's, that message is extended, since servers refuse two in a
+    /// row. Never use this with an empty text: llama.cpp treats an empty last message as absent.
     ///
     /// ```
     /// use endmark_wire::openai_chat::{ChatRequest, Partial, PrefillVariant, Terms, ToolPrefill};
@@ -109,11 +109,11 @@ impl ChatRequest {
         edits.finish()
     }
 
-    /// What a server that echoes puts before its continuation of this text: the client's own prefill and the
-    /// text. The first is the plain one; llama.cpp puts blank lines between the parts of a prefill in parts.
+    /// Returns what an echoing server puts before its continuation of this text: the client's own prefill and the
+    /// text. The first is the plain one. llama.cpp puts blank lines between the parts of a prefill in parts.
     ///
-    /// With an empty text it is what such a server puts before its very first reply to a prefill; it has to
-    /// be stripped from what is given as [`Partial`].
+    /// For an empty text, this is what such a server puts before its very first reply to a prefill. It must be
+    /// stripped from the text that becomes a [`Partial`].
     ///
     /// ```
     /// use endmark_wire::openai_chat::ChatRequest;
@@ -137,9 +137,8 @@ impl ChatRequest {
 
     /// Asks for the rest in a user message after the cut reply (PC-3).
     ///
-    /// A cut tool call is shown as quoted text, never as a call: a call without a result, and one whose
-    /// arguments are no JSON, are refused by servers for ever. Tools and grammars are left out, so that
-    /// the answer is the rest as text.
+    /// A cut tool call is shown as quoted text, never as a call: servers always refuse a call without a result, and a
+    /// call whose arguments are not JSON. Tools and grammars are removed, so that the response is the rest as text.
     pub fn with_prompt(&self, so_far: &Partial<'_>, prompt: &str, terms: Terms) -> Vec<u8> {
         let mut edits = self.on_terms(terms);
         let root = self.root();
@@ -150,14 +149,14 @@ impl ChatRequest {
         edits.finish()
     }
 
-    /// Asks the same again on other terms: for a reply whose limit was used up before any text came
-    /// (PC-8 `empty`).
+    /// Sends the same request again on other terms, for a reply whose limit was used up before any text came (PC-8
+    /// `empty`).
     pub fn with_limit(&self, terms: Terms) -> Vec<u8> {
         self.on_terms(terms).finish()
     }
 
-    /// Asks for a corrected document in place of this one (PC-6). The grammar stays for a text; tools are
-    /// left out, so that the answer is text also where a tool call's arguments are corrected.
+    /// Asks for a corrected document instead of this one (PC-6). The grammar stays for a text. Tools are removed, so
+    /// that the response is text even if a tool call's arguments are corrected.
     pub fn with_correction(&self, wrong: &Partial<'_>, prompt: &str, terms: Terms) -> Vec<u8> {
         let mut edits = self.on_terms(terms);
         for name in TOOL_FIELDS {
@@ -172,7 +171,7 @@ impl ChatRequest {
         edits.finish()
     }
 
-    /// The request with one choice, this limit, and a stream or none.
+    /// Edits the request for one choice with this limit, streamed or not.
     fn on_terms(&self, terms: Terms) -> Edits<'_> {
         let mut edits = self.edits();
         let root = self.root();
@@ -216,10 +215,10 @@ impl ChatRequest {
         }
     }
 
-    /// Shows the model its own text, and asks after it.
+    /// Shows the model its own text, and asks for the rest in a user message.
     fn show_and_ask<'a>(&'a self, edits: &mut Edits<'a>, text: &str, prompt: &str) {
         let root = self.root();
-        // A user message comes last now: the client's own words for a prefill would be refused.
+        // A user message comes last now, so servers would refuse the client's own prefill fields.
         for name in ["continue_final_message", "add_generation_prompt"] {
             edits.remove_field(root, name);
         }
@@ -236,7 +235,7 @@ impl ChatRequest {
     }
 }
 
-/// Lets a message go on with this text, in the form its content has.
+/// Appends this text to a message, in the form of its content.
 fn extend<'a>(edits: &mut Edits<'a>, message: Value<'a>, text: &str) {
     let content = message.field("content");
     match content.map(|content| (content, content.kind())) {

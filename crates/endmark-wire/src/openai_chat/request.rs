@@ -1,4 +1,4 @@
-//! A request, viewed: what the gateway has to know about it, and the bytes it goes on with.
+//! A view of a Chat Completions request: the facts that the gateway needs, and the bytes that it forwards.
 
 use std::ops::Range;
 
@@ -33,14 +33,14 @@ impl WireRequest for Chat {
 /// The fields that limit a reply's tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LimitField {
-    /// `max_completion_tokens`, which wins where both are there.
+    /// `max_completion_tokens`, which takes precedence if both are present.
     MaxCompletionTokens,
     /// `max_tokens`, the older name.
     MaxTokens,
 }
 
 impl LimitField {
-    /// The field's name.
+    /// Returns the field's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::MaxCompletionTokens => "max_completion_tokens",
@@ -51,8 +51,8 @@ impl LimitField {
 
 /// A request as its client sent it (PC-9): a view, and the bytes themselves.
 ///
-/// Only what makes it impossible to say what the request asks is an error. A field of a wrong kind counts as
-/// not there, and goes upstream as it is, where it is refused in the provider's own words.
+/// Only a body that is not a JSON object is an error. A field of the wrong type is treated as absent and forwarded
+/// unchanged, so that the provider refuses it in its own words.
 ///
 /// ```
 /// use endmark_wire::openai_chat::ChatRequest;
@@ -67,27 +67,27 @@ impl LimitField {
 pub struct ChatRequest {
     body: String,
     root: Range<usize>,
-    /// The model's name; empty where the request names none.
+    /// The model's name. Empty if the request names no model.
     pub model: String,
-    /// Whether the answer is to be a stream.
+    /// Whether the response is to be a stream.
     pub stream: bool,
     /// Whether the client asked for usage at the end of its stream.
     pub include_usage: bool,
     /// The client's own limit of output tokens.
     pub limit: Option<u64>,
-    /// Where that limit stands.
+    /// The field of that limit.
     pub limit_field: Option<LimitField>,
-    /// How many choices are asked for (`n`), 1 by default.
+    /// The number of choices requested (`n`), 1 by default.
     pub choices: u32,
     /// Whether the request names stop sequences.
     pub has_stop: bool,
     /// Whether the request offers tools.
     pub has_tools: bool,
-    /// The text of an unfinished last message of the assistant, which the reply goes on from; none if empty.
+    /// The text of an unfinished last message of the assistant, which the reply continues. `None` if empty.
     pub prefill: Option<String>,
-    /// The grammar that the text of the reply must have: a JSON mode or schema.
+    /// The grammar that the text of the reply must match: a JSON mode or schema.
     pub demanded: Option<Format>,
-    /// The JSON Schema of that text, as it is written.
+    /// The JSON Schema of that text, as written.
     pub text_schema: Option<String>,
 }
 
@@ -125,12 +125,13 @@ impl ChatRequest {
         }
     }
 
-    /// The request as its client sent it, byte for byte.
+    /// Returns the request as its client sent it, byte for byte.
     pub fn body(&self) -> &[u8] {
         self.body.as_bytes()
     }
 
-    /// The JSON Schema of a tool's arguments, as it is written; none for a tool the request does not name.
+    /// Returns the JSON Schema of a tool's arguments, as written, or `None` for a tool that the request does not
+    /// name.
     pub fn tool_schema(&self, name: &str) -> Option<String> {
         let parameters = self
             .functions()
@@ -140,12 +141,12 @@ impl ChatRequest {
         (parameters.kind() == Kind::Object).then(|| parameters.raw().to_owned())
     }
 
-    /// The names of the tools the request offers, in their order.
+    /// Returns the names of the tools that the request offers, in order.
     pub fn tool_names(&self) -> Vec<String> {
         self.functions().map(|function| word(function, "name")).collect()
     }
 
-    /// The request for another model, for an upstream that has other ones.
+    /// Returns the request for another model, for an upstream with other models.
     ///
     /// ```
     /// use endmark_wire::openai_chat::ChatRequest;
@@ -157,7 +158,7 @@ impl ChatRequest {
     pub fn for_model(&self, model: &str) -> Self {
         let mut edits = self.edits();
         edits.set_field(self.root(), "model", &quoted(model));
-        // What was a request stays one with another string in it.
+        // A request remains a request when one string in it changes.
         Self::parse(&edits.finish()).unwrap_or_else(|_| self.clone())
     }
 
@@ -169,7 +170,7 @@ impl ChatRequest {
         Edits::of(self.root())
     }
 
-    /// The last message, if it is the assistant's and unfinished.
+    /// Returns the last message, if it is the assistant's and unfinished.
     pub(super) fn last_assistant(&self) -> Option<Value<'_>> {
         let last = self.root().field("messages")?.items().last()?;
         is_unfinished(&word(last, "role"), last).then_some(last)
@@ -180,7 +181,7 @@ impl ChatRequest {
     }
 }
 
-/// Has the request in this object ask for the usage of its stream; its other `stream_options` stay.
+/// Makes the request in this object ask for the usage of its stream. Its other `stream_options` stay.
 pub(crate) fn ask_for_usage<'a>(root: Value<'a>, edits: &mut Edits<'a>) {
     match root.field("stream_options").filter(|options| options.kind() == Kind::Object) {
         Some(options) => edits.set_field(options, "include_usage", "true"),
@@ -188,14 +189,14 @@ pub(crate) fn ask_for_usage<'a>(root: Value<'a>, edits: &mut Edits<'a>) {
     }
 }
 
-/// The functions that a request offers, in their order.
+/// Returns the functions that a request offers, in order.
 pub(super) fn functions(root: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     let tools = root.field("tools").into_iter().flat_map(Value::items);
     let legacy = root.field("functions").into_iter().flat_map(Value::items);
     tools.filter_map(|tool| tool.field("function")).chain(legacy)
 }
 
-/// What a request says.
+/// Reads what the gateway needs to know about a request.
 pub(super) fn view(root: Value<'_>) -> View {
     let fields = Fields::of(root);
     let messages = fields.get("messages").filter(|messages| messages.kind() == Kind::Array);
@@ -243,7 +244,7 @@ fn limit_in(fields: &Fields<'_>) -> Option<(LimitField, u64)> {
     limit_in(LimitField::MaxCompletionTokens).or_else(|| limit_in(LimitField::MaxTokens))
 }
 
-/// Whether a reply to this last message goes on from it: the assistant's, and no call of a tool.
+/// Returns whether a reply continues this last message: it is the assistant's, and not a tool call.
 fn is_unfinished(role: &str, message: Value<'_>) -> bool {
     let calls = || {
         ["tool_calls", "function_call"]
@@ -257,7 +258,7 @@ fn word(object: Value<'_>, name: &str) -> String {
     object.field(name).and_then(Value::text).map(std::borrow::Cow::into_owned).unwrap_or_default()
 }
 
-/// Whether a value says nothing: null, an empty string, an empty array.
+/// Returns whether a value is empty: null, an empty string, or an empty array.
 fn is_empty(value: Value<'_>) -> bool {
     match value.kind() {
         Kind::Null => true,

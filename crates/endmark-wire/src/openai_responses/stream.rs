@@ -9,7 +9,7 @@ use crate::reply::{CallProgress, Delta, Event, EventError, Fidelity, Piece, Rece
 use crate::sse::Frame;
 use crate::stream::{Data, Reader, data_of};
 
-/// More items than this are never open at a time: further ones are not told apart.
+/// More items than this are never open at a time. Further ones are not tracked.
 const MAX_OPEN_ITEMS: usize = 128;
 
 /// Reads a streamed response.
@@ -21,19 +21,19 @@ pub(super) struct ResponseReader {
     calls: u32,
 }
 
-/// An item that has begun.
+/// An open item.
 #[derive(Debug, Clone)]
 struct Open {
     place: Place,
     item: Item,
     /// Its number among the calls.
     call: u32,
-    /// Whether anything came of it.
+    /// Whether any content of it came.
     came: bool,
 }
 
-/// Where an event belongs: by its place in the output, or where a server has none, by the item's id. Ids alone
-/// are not enough, since there are servers that change them from event to event.
+/// The item that an event belongs to: its index in the output, or the item's id if a server sends no index. Ids alone
+/// are not enough, since some servers change them from event to event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Place {
     Index(u64),
@@ -42,12 +42,12 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// What an event says of its place.
+    /// Returns the place that an event states.
     pub(super) fn of(root: Value<'_>) -> Self {
         Self::among(&Fields::of(root))
     }
 
-    /// The same for an event whose fields are known.
+    /// Returns the same for an event whose fields are already read.
     fn among(fields: &Fields<'_>) -> Self {
         if let Some(index) = fields.get("output_index").and_then(Value::as_u64) {
             return Self::Index(index);
@@ -64,7 +64,8 @@ impl ResponseReader {
     }
 
     fn event(&mut self, root: Value<'_>) -> Event {
-        // Most events are pieces, which have none of the fields that are looked into for an error: one walk tells.
+        // Most events are pieces and have none of the fields that could contain an error: one pass over the fields
+        // shows this.
         let fields = Fields::of(root);
         let kind = fields.get("type").and_then(Value::text).unwrap_or_default().into_owned();
         let may_fail =
@@ -94,7 +95,7 @@ impl ResponseReader {
             "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
                 match self.open_call(&fields) {
                     Some(index) => fidelity = self.piece(&fields, &mut event, Some(index)),
-                    // Which call it is of is not known.
+                    // The event's call is unknown.
                     None => fidelity = Fidelity::Partial,
                 }
             }
@@ -145,7 +146,7 @@ impl ResponseReader {
         event
     }
 
-    /// Notes of a call whether its item is complete, and whether it is one of a custom tool.
+    /// Notes whether a call's item is complete, and whether it is a call of a custom tool.
     fn note_call(&mut self, root: Value<'_>, kind: &str, event: &Event) {
         let Some(item) = root.field("item").filter(|_| kind.starts_with("response.output_item.")) else {
             return;
@@ -167,7 +168,7 @@ impl ResponseReader {
         }
     }
 
-    /// Notes an item of one of the provider's own tools. Some servers send nothing of it but its end.
+    /// Notes an item of one of the provider's own tools. Some servers send only its end.
     fn note_own_tool(&mut self, root: Value<'_>, kind: &str) {
         let item = root.field("item").filter(|_| kind.starts_with("response.output_item."));
         let Some(item) = item.filter(|item| matches!(Item::of(*item), Item::OtherCall | Item::Other)) else {
@@ -179,15 +180,15 @@ impl ResponseReader {
         }
     }
 
-    /// The call that an event is of, as long as its item is open.
+    /// Returns the call that an event belongs to, while its item is open.
     fn open_call(&self, fields: &Fields<'_>) -> Option<u32> {
         let place = Place::among(fields);
         let call = self.open.iter().find(|open| open.place == place && open.item == Item::Call);
         call.map(|open| open.call)
     }
 
-    /// Adds the event's delta as a piece of the text, or of the arguments of this call; answers how much of what was sent it
-    /// says.
+    /// Adds the event's delta as a piece of the text, or of the arguments of this call. Returns how completely the
+    /// piece represents it.
     fn piece(&mut self, fields: &Fields<'_>, event: &mut Event, call: Option<u32>) -> Fidelity {
         let delta = fields.get("delta").and_then(|delta| self.received.decoded(0, call, delta));
         let Some(delta) = delta else { return Fidelity::Exact };
@@ -203,14 +204,14 @@ impl ResponseReader {
         Fidelity::of(delta.exact)
     }
 
-    /// Adds the event's delta as a piece of what is no part of the reply itself.
+    /// Adds the event's delta as a piece that is not part of the reply itself.
     fn said(&mut self, fields: &Fields<'_>, event: &mut Event, piece: impl FnOnce(String) -> Piece) {
         if let Some(delta) = fields.get("delta").and_then(Value::text) {
             self.add(fields, event, piece(delta.into_owned()));
         }
     }
 
-    /// Adds a piece, if there is anything in it.
+    /// Adds a piece, unless it is empty.
     fn add(&mut self, fields: &Fields<'_>, event: &mut Event, piece: Piece) {
         let (Piece::Text(text)
         | Piece::Reasoning(text)
@@ -252,7 +253,7 @@ impl ResponseReader {
         fidelity
     }
 
-    /// An item's end repeats what came. Where nothing came before it, it is all there is.
+    /// Reads an item's end. It repeats what came; if nothing came before, it is the whole item.
     fn item_ends(&mut self, root: Value<'_>, event: &mut Event) -> Fidelity {
         let place = Place::of(root);
         let known = self.open.iter().position(|open| open.place == place);
@@ -292,7 +293,7 @@ impl ResponseReader {
     }
 }
 
-/// A call as its item has it, and how much of what was sent its arguments say.
+/// Returns a call as its item states it, and how completely its arguments represent what was sent.
 fn call_begins(item: Value<'_>, index: u32) -> (Piece, Fidelity) {
     let arguments = item.field(CallForm::of(item).field).and_then(Value::decoded);
     let fidelity = Fidelity::of(arguments.as_ref().is_none_or(|arguments| arguments.exact));

@@ -22,38 +22,38 @@ use known::Known;
 #[derive(Debug)]
 pub(super) struct ResponseWriter {
     model: String,
-    /// How many bytes may still be remembered of what the client has; none once they were used up.
+    /// The number of bytes of the client's side that may still be remembered. `None` once they were used up.
     room: Option<usize>,
     held: Held,
-    /// The response as the stream began with it.
+    /// The response object with which the stream began.
     response: Option<String>,
     /// The items that the client has, in order.
     items: Vec<Known>,
-    /// The last of them at each place, and each call's.
+    /// The index of the last item at each place, and of each call.
     at: HashMap<Place, usize>,
     of_call: HashMap<u32, usize>,
-    /// The messages among them, but for the last ones that are complete.
+    /// The indices of the messages among them, except for complete ones at the end.
     messages: Vec<usize>,
     calls: u32,
-    /// The data of the last event the client has, where the server numbers its events.
+    /// The data of the last event that the client has, if the server numbers its events.
     last: Option<String>,
     /// The number of the last event that was written here.
     number: Option<u64>,
-    /// The server says nowhere which place an item has, as llama.cpp: its id alone tells.
+    /// Whether the server states no output index, such as llama.cpp: only the id identifies an item.
     unindexed: bool,
-    /// Whether anything was written that did not come.
+    /// Whether anything was written that the upstream did not send.
     wrote: bool,
-    /// The id of the answer that a response is begun from here.
+    /// The id of the response, for a response that begins here.
     id: Option<String>,
     /// The calls that stay cut.
     cut: BTreeSet<u32>,
-    /// The items of which the client is given nothing, since others were written in their place.
+    /// The items that are withheld from the client, since others replace them.
     left_out: HashSet<Place>,
-    /// How many items, from the first on, are complete as far as they can be.
+    /// The number of leading items that are as complete as they can be.
     completed: usize,
 }
 
-/// What is to go on.
+/// The part that continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Target {
     Text,
@@ -83,7 +83,7 @@ impl ResponseWriter {
         }
     }
 
-    /// Remembers bytes, as long as there is room for them. With one piece missing nothing can be said twice.
+    /// Remembers bytes while there is room for them. If one piece is missing, nothing can be repeated.
     fn keep(&mut self, text: &str) -> String {
         self.room = self.room.and_then(|room| room.checked_sub(text.len()));
         if self.room.is_none() {
@@ -95,7 +95,7 @@ impl ResponseWriter {
         text.to_owned()
     }
 
-    /// Notes what the client knows once it has this frame.
+    /// Updates the state of the client for a frame that it gets.
     fn note(&mut self, frame: &Frame, event: &Event) {
         let Some(data) = frame.data.as_deref().filter(|_| self.room.is_some()) else { return };
         if let Some(last) = &mut self.last {
@@ -182,14 +182,15 @@ impl ResponseWriter {
         self.items.last().map_or(0, |known| known.index.saturating_add(1))
     }
 
-    /// An id for an item that begins here. It contains the response's: later requests may refer to an item by its id.
+    /// Returns an id for an item that begins here. It contains the response's id, since later requests may refer to
+    /// an item by its id.
     fn own_id(&self, prefix: &str) -> String {
         let begun = self.response.as_deref().and_then(|response| Value::parse_str(response).ok()?.word("id"));
         let response = begun.or_else(|| self.id.clone()).unwrap_or_default();
         own_item_id(prefix, &response, self.items.len())
     }
 
-    /// The fields `sequence_number`, where the server has one.
+    /// Returns the `sequence_number` field, if the server numbers its events.
     fn numbered(&mut self) -> String {
         let before = self.number.or_else(|| {
             let last = Value::parse_str(self.last.as_deref()?).ok()?;
@@ -199,12 +200,12 @@ impl ResponseWriter {
         self.number.map(|number| format!(",\"sequence_number\":{number}")).unwrap_or_default()
     }
 
-    /// The fields that tell an item's place, each with a comma behind it.
+    /// Returns the fields that state an item's place, each followed by a comma.
     fn place_of(&self, known: &Known) -> String {
         if self.unindexed { String::new() } else { format!("\"output_index\":{},", known.index) }
     }
 
-    /// The fields that tell a part's place.
+    /// Returns the fields that state a part's place.
     fn part_place_of(&self, known: &Known) -> String {
         let id = quoted(&known.id);
         if self.unindexed {
@@ -219,7 +220,7 @@ impl ResponseWriter {
         event_frame(name, format!("{{\"type\":\"{name}\",{fields}{numbered}}}").as_bytes())
     }
 
-    /// A frame that was held back, behind events that were written here.
+    /// Returns a held frame with a number that follows the events written here.
     fn renumbered(&mut self, frame: &Frame, edits: Edits<'_>, name: Option<&str>) -> Vec<u8> {
         let root = edits.original();
         let mut edits = edits;
@@ -235,7 +236,7 @@ impl ResponseWriter {
         }
     }
 
-    /// Passes what was held back and has nothing to do with what goes on now.
+    /// Passes held frames that do not concern the part that continues now.
     fn make_way(&mut self, target: Option<Target>) -> Vec<u8> {
         let open =
             target.and_then(|target| self.open(target)).map(|position| self.items[position].place.clone());
@@ -249,7 +250,7 @@ impl ResponseWriter {
                 continue;
             };
             let place = Place::of(root);
-            // Another call may be the next that goes on, and is written then from where the client has it.
+            // Another call may continue next, and is then written from where the client has it.
             let waits = |known: &mut Known| known.grown || known.kind == Item::Call;
             if open.as_ref() == Some(&place) || self.known(&place).is_some_and(waits) {
                 kept.push((frame, event));
@@ -257,7 +258,7 @@ impl ResponseWriter {
                 bytes.extend(self.renumbered(&frame, Edits::of(root), None));
                 self.note(&frame, &event);
             } else if matches!(target, Some(Target::Call(_))) {
-                // It stands behind the call that goes on.
+                // It follows the call that continues.
                 kept.push((frame, event));
             }
         }
@@ -265,7 +266,7 @@ impl ResponseWriter {
         bytes
     }
 
-    /// The status of an item where the last one ends with this one; none where the item has its own.
+    /// Returns the status of an item if the last one ends with `status`, or `None` if the item keeps its own.
     fn status_in(&self, known: &Known, status: Option<&'static str>) -> Option<&'static str> {
         let is_last = self.items.last().is_some_and(|last| last.place == known.place);
         match known.kind {
@@ -276,8 +277,8 @@ impl ResponseWriter {
         }
     }
 
-    /// Everything that is held back and is no end of the response: what says of an item that went on here that it is
-    /// complete says all of it, and the last one ends with this status, where it is to.
+    /// Passes all held frames that are not an end of the response. Events that complete an item continued here repeat
+    /// all of it. If `ends` is set, the last item gets `status`.
     fn pass_held(&mut self, status: &'static str, ends: bool) -> Vec<u8> {
         let held = self.held.take();
         let (bytes, kept) = self.passed(held, status, ends);
@@ -285,7 +286,7 @@ impl ResponseWriter {
         bytes
     }
 
-    /// The same for these frames; and those of them that are an end of the response.
+    /// Does the same for these frames. Also returns those that are an end of the response.
     fn passed(
         &mut self,
         frames: Vec<(Frame, Event)>,
@@ -309,7 +310,7 @@ impl ResponseWriter {
             }
             let known = self.at.get(&place).and_then(|position| self.items.get(*position));
             if known.is_some_and(|known| known.grown) && !event.closes && !event.pieces.is_empty() {
-                // All of it was written.
+                // All of it was already written.
                 continue;
             }
             let mut edits = Edits::of(root);
@@ -329,7 +330,7 @@ impl ResponseWriter {
         (bytes, kept)
     }
 
-    /// Completes every item that is not, as far as it can be.
+    /// Completes every incomplete item, as far as possible.
     fn complete_all(&mut self) -> Vec<u8> {
         let open = self.completed..self.items.len();
         self.completed = open.end;
@@ -350,7 +351,7 @@ impl ResponseWriter {
         bytes
     }
 
-    /// The beginning of a response, for a client that has nothing of one.
+    /// Returns the beginning of a response, for a client that has nothing of it.
     fn begin_response(&mut self) -> Vec<u8> {
         if self.response.is_some() || !self.items.is_empty() {
             return Vec::new();
@@ -368,7 +369,7 @@ impl ResponseWriter {
         )
     }
 
-    /// Lets an item go on with this; gives the fields of the event that says so.
+    /// Appends to an item. Returns the fields of the event that reports this.
     fn grow(&mut self, position: usize, text: &str) -> String {
         self.wrote = true;
         let at = self.part_place_of(&self.items[position]);
@@ -378,8 +379,8 @@ impl ResponseWriter {
         format!("{at},\"delta\":{}", quoted(text))
     }
 
-    /// Everything that says of an item that it is complete, and was not said before. Of items of other kinds, as a call of
-    /// another tool than a function, it is not known what they would be.
+    /// Returns all events that complete an item, except those already sent. Items of other kinds, such as a call of a
+    /// tool that is not a function, cannot be completed: their final form is unknown.
     fn complete(&mut self, position: usize, status: &str) -> Vec<u8> {
         let can_be =
             |known: &&Known| known.done.is_none() && !matches!(known.kind, Item::OtherCall | Item::Other);
@@ -414,7 +415,7 @@ impl ResponseWriter {
         bytes
     }
 
-    /// All items, as far as they are complete.
+    /// Returns all complete items.
     fn output(&self) -> String {
         let items: Vec<&str> = self.items.iter().filter_map(|known| known.done.as_deref()).collect();
         let items: Vec<&str> = items.into_iter().filter(|item| !item.is_empty()).collect();
@@ -422,7 +423,7 @@ impl ResponseWriter {
     }
 }
 
-/// A message that begins.
+/// Returns a message that begins.
 fn bare_message(id: &str) -> String {
     let id = quoted(id);
     format!(
@@ -502,7 +503,7 @@ impl Writer for ResponseWriter {
         if let Some(bytes) = self.held_call(call) {
             return bytes;
         }
-        // What stands before a call is complete.
+        // Everything before a call is complete.
         self.leave_unknown_out();
         let mut bytes = self.pass_held("completed", true);
         bytes.extend(self.complete_all());

@@ -1,5 +1,5 @@
-//! What providers count besides the tokens of a prompt and a reply, under names of their own: how long a cache keeps what
-//! was written to it, tokens by what they are of, what a call cost.
+//! Provider-specific counts besides the tokens of a prompt and a reply: cache lifetimes, tokens by modality, the cost
+//! of a call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,35 +8,36 @@ use super::amount::Amount;
 use crate::edit::Edits;
 use crate::json::{Fields, Kind, Value, quoted};
 
-/// More of them no provider has; of others nothing is kept.
+/// More details than any provider has. Further ones are not kept.
 const MAX_DETAILS: usize = 64;
 
-/// No name is longer.
+/// The longest name that is kept, in bytes.
 const MAX_NAME_BYTES: usize = 64;
 
-/// The fields of an entry in a list of tokens by their kind.
+/// The fields of an entry in a list of tokens by modality.
 const KIND: &str = "modality";
 const COUNT: &str = "tokenCount";
 
-/// Where in a usage object a number stands.
+/// The place of a number in a usage object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Place {
-    /// In a field.
+    /// A field.
     Field(String),
-    /// In a field of an object.
+    /// A field of an object.
     Member(String, String),
-    /// In a list, as the tokens of this kind.
+    /// An entry of a list, with the tokens of this modality.
     Kind(String, String),
 }
 
-/// Counts besides the tokens of a prompt and a reply. Numbers that are none, as tokens per second, are left alone.
+/// Counts besides the tokens of a prompt and a reply. Numbers that are not counts, such as tokens per second, are
+/// ignored.
 ///
-/// All who count a call share them, and hardly any call has others added to its own.
+/// They are shared, because several places hold a call's counts and calls are rarely added up.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Details(Arc<[(Place, Amount)]>);
 
 impl Details {
-    /// Those of a usage object, but for the ones that its format knows (`name`, or `object.name`).
+    /// Reads those of a usage object, except for the ones that its format knows (`name`, or `object.name`).
     pub(crate) fn read(usage: &Fields<'_>, known: &[&str]) -> Self {
         let mut details = Vec::new();
         for field in usage.iter() {
@@ -68,7 +69,7 @@ impl Details {
         Self(details.into())
     }
 
-    /// These, with what a later object counts in place of them.
+    /// Returns these, replaced by those that a later object counts.
     pub(crate) fn then(&self, later: &Self) -> Self {
         let mut both = self.0.to_vec();
         for (place, amount) in &*later.0 {
@@ -80,7 +81,7 @@ impl Details {
         Self(both.into())
     }
 
-    /// Both together. What has more digits then than are kept is left as it stands.
+    /// Returns the sum of both. A sum with more digits than are kept is dropped.
     pub(super) fn plus(&self, other: &Self) -> Self {
         let mut both = self.0.to_vec();
         for (place, amount) in &*other.0 {
@@ -97,19 +98,19 @@ impl Details {
         Self(both.into())
     }
 
-    /// The count in this field.
+    /// Returns the count in this field.
     pub(crate) fn count(&self, name: &str) -> Option<u64> {
         let is_it = |place: &Place| matches!(place, Place::Field(own) if own == name);
         self.0.iter().find(|(place, _)| is_it(place)).and_then(|(_, amount)| amount.count())
     }
 
-    /// The count in this field of an object.
+    /// Returns the count in this field of an object.
     pub(super) fn member(&self, object: &str, name: &str) -> Option<u64> {
         let is_it = |place: &Place| matches!(place, Place::Member(own, key) if own == object && key == name);
         self.0.iter().find(|(place, _)| is_it(place)).and_then(|(_, amount)| amount.count())
     }
 
-    /// The count of this kind in a list.
+    /// Returns the count of this modality in a list.
     pub(super) fn kind(&self, list: &str, kind: &str) -> Option<u64> {
         let is_it = |place: &Place| matches!(place, Place::Kind(own, of) if own == list && of.eq_ignore_ascii_case(kind));
         self.0.iter().find(|(place, _)| is_it(place)).and_then(|(_, amount)| amount.count())
@@ -146,7 +147,7 @@ impl Details {
         }
     }
 
-    /// A usage object, with these in it.
+    /// Returns a usage object with these added.
     pub(crate) fn added_to(&self, json: String) -> String {
         let Some(usage) = Value::parse_str(&json).ok().filter(|_| !self.0.is_empty()) else { return json };
         let mut edits = Edits::of(usage);
@@ -172,7 +173,7 @@ impl Details {
 }
 
 impl fmt::Debug for Details {
-    /// As a usage object with nothing else in it.
+    /// Formats them as a usage object with nothing else in it.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.added_to("{}".to_owned()))
     }
@@ -189,7 +190,8 @@ fn entry(kind: &str, amount: Amount) -> String {
     format!("{{\"{KIND}\":{},\"{COUNT}\":{amount}}}", quoted(kind))
 }
 
-/// Whether what stands under this name is a count of tokens or of requests, or a price: of two calls the sum is one, too.
+/// Returns whether the number with this name is a count of tokens or requests, or a price. Such numbers of two calls
+/// can be added.
 fn is_count(name: &str) -> bool {
     ["tokens", "requests", "queries", "TokenCount", "cost"].iter().any(|end| name.ends_with(end))
 }

@@ -1,13 +1,14 @@
-//! Splits the bytes of a stream into frames, however they were cut into pieces on their way.
+//! Splits the bytes of a stream into frames, however the network cut them into pieces.
 
 use std::collections::VecDeque;
 
 use super::Frame;
 
-/// Room that is kept for the next frames, in bytes: mostly one fits. What more came at once is rare, and a stream waits long.
+/// The buffer size that is kept for the next frames, in bytes. Usually one frame fits. Larger bursts are rare, and a
+/// stream is idle for long.
 const KEPT_BUFFER_BYTES: usize = 2 * 1024;
 
-/// A frame grew over the decoder's limit.
+/// Error of a frame that exceeds the decoder's limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a frame of the event stream is longer than {limit} bytes")]
 pub struct FrameTooLong {
@@ -15,23 +16,23 @@ pub struct FrameTooLong {
     pub limit: usize,
 }
 
-/// What is left when a stream has ended.
+/// The rest of a stream that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tail {
     /// The stream ended with the end of a frame.
     Clean,
-    /// The stream ended with the carriage return that ends this frame; until then a line feed could have
-    /// followed that belongs to it.
+    /// The stream ended with the carriage return that ends this frame. Until the end, a line feed that belongs to it
+    /// could have followed.
     Frame(Frame),
-    /// The stream ended inside a frame. By the standard such a frame does not count;
-    /// [`Frame::read`] reads it all the same.
+    /// The stream ended inside a frame. By the standard such a frame does not count; [`Frame::read`] can still read
+    /// it.
     Residue(Vec<u8>),
 }
 
 /// Splits a stream into frames (WHATWG HTML, 9.2.6), without I/O and with a limit in bytes.
 ///
-/// Any cutting of the input gives the same frames, and their [`Frame::raw`] and the [`Tail`] put together
-/// are the input. Lines end in LF, CRLF or CR; a byte order mark at the beginning is skipped.
+/// The frames do not depend on how the input is cut. Their [`Frame::raw`] and the [`Tail`] together are the input.
+/// Lines end in LF, CRLF or CR. A byte order mark at the beginning is skipped.
 ///
 /// ```
 /// use endmark_wire::sse::{Decoder, Tail};
@@ -48,33 +49,33 @@ pub enum Tail {
 pub struct Decoder {
     limit: usize,
     buffer: Vec<u8>,
-    /// How much of `buffer` was given out as frames.
+    /// The number of bytes of `buffer` that were returned as frames.
     taken: usize,
-    /// Where the finished frames in `buffer` end.
+    /// The ends of the finished frames in `buffer`.
     ends: VecDeque<usize>,
-    /// How much of `buffer` was looked at.
+    /// The number of bytes of `buffer` that were scanned.
     scanned: usize,
-    /// Where the line begins that `scanned` stands in.
+    /// The beginning of the line that contains `scanned`.
     line: usize,
     before: Before,
-    /// No frame was given out so far: a byte order mark may stand before it.
+    /// Whether no frame was returned yet: the first may begin with a byte order mark.
     first_frame: bool,
     too_long: bool,
 }
 
-/// What stands right before the bytes that were not looked at yet.
+/// The bytes right before those that were not scanned yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Before {
     /// Nothing that matters.
     Other,
     /// A carriage return that ends a line: a line feed that follows belongs to it.
     Return,
-    /// The same, and the line was blank: the frame ends there.
+    /// A carriage return that ends a blank line, and so a frame.
     ReturnOfBlankLine,
 }
 
 impl Decoder {
-    /// A decoder that takes frames of at most this many bytes, their blank line included.
+    /// Creates a decoder for frames of at most this many bytes, including their blank line.
     pub fn new(max_frame_bytes: usize) -> Self {
         Self {
             limit: max_frame_bytes,
@@ -89,12 +90,12 @@ impl Decoder {
         }
     }
 
-    /// Takes the next bytes of the stream.
+    /// Adds the next bytes of the stream.
     ///
     /// # Errors
-    /// [`FrameTooLong`] once a frame grows over the limit. The frames before it can still be taken, and
-    /// [`Decoder::finish`] gives all bytes after them up to the end of `bytes`, so that the stream can go on
-    /// unread; what is pushed after that is not kept, and gives the error again.
+    /// [`FrameTooLong`] once a frame exceeds the limit. The frames before it can still be taken. [`Decoder::finish`]
+    /// returns all bytes after them up to the end of `bytes`, so that the stream can continue unread. Bytes pushed
+    /// later are not kept, and return the error again.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), FrameTooLong> {
         if !self.too_long {
             self.buffer.extend_from_slice(bytes);
@@ -103,13 +104,14 @@ impl Decoder {
         if self.too_long { Err(FrameTooLong { limit: self.limit }) } else { Ok(()) }
     }
 
-    /// The next finished frame, in order; none when more bytes are needed.
+    /// Returns the next finished frame, in order, or `None` if more bytes are needed.
     pub fn next_frame(&mut self) -> Option<Frame> {
         let end = self.ends.pop_front()?;
         let raw = self.buffer.get(self.taken..end).unwrap_or_default().to_vec();
         self.taken = end;
         if self.ends.is_empty() {
-            // Only the beginning of one frame is left: cheap to move, and nothing given out stays in memory.
+            // Only the beginning of one frame is left: it is cheap to move, and returned frames do not stay in
+            // memory.
             self.buffer.drain(..end);
             self.scanned -= end;
             self.line -= end;
@@ -121,17 +123,17 @@ impl Decoder {
         Some(Frame::at(raw, std::mem::replace(&mut self.first_frame, false)))
     }
 
-    /// How many bytes the finished frames have that were not taken yet.
+    /// Returns the number of bytes of finished frames that were not taken yet.
     pub fn finished(&self) -> usize {
         self.frame_start() - self.taken
     }
 
-    /// How many bytes are held at the moment.
+    /// Returns the number of bytes that are held at the moment.
     pub fn buffered(&self) -> usize {
         self.buffer.len() - self.taken
     }
 
-    /// Ends the stream. Frames that were not taken before are part of the residue.
+    /// Ends the stream. Finished frames that were not taken are part of the residue.
     pub fn finish(self) -> Tail {
         let raw = self.buffer.get(self.taken..).unwrap_or_default().to_vec();
         if raw.is_empty() {

@@ -1,4 +1,4 @@
-//! One frame of an event stream: the bytes as they came, and what they say.
+//! One frame of an event stream: the bytes as they came, and their fields.
 
 use super::encode::append_data;
 
@@ -15,29 +15,29 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// Every byte as it came, the blank line included.
+    /// Every byte as it came, including the blank line.
     pub raw: Vec<u8>,
-    /// The event's name; none if the frame names none.
+    /// The event's name, or `None` if the frame has no name.
     pub event: Option<String>,
-    /// The lines of data joined by line feeds; none if there is no such line, as in a comment.
+    /// The lines of data joined by line feeds, or `None` if there is no such line, as in a comment.
     pub data: Option<String>,
     /// The event's id.
     pub id: Option<String>,
     /// The time to wait before a new connection, in milliseconds.
     pub retry: Option<u64>,
-    /// Bytes that are no UTF-8 stand as U+FFFD in the fields above; `raw` has them as they came.
+    /// Whether the fields above have U+FFFD for bytes that are not UTF-8. `raw` has these bytes unchanged.
     pub damaged: bool,
-    /// How many bytes of `raw` are a byte order mark that was skipped.
+    /// The number of bytes of `raw` that are a skipped byte order mark.
     mark: usize,
 }
 
 impl Frame {
-    /// Reads the bytes of one frame; an end that is missing is no error here.
+    /// Reads the bytes of one frame. A missing end is not an error here.
     pub fn read(raw: Vec<u8>) -> Self {
         Self::at(raw, false)
     }
 
-    /// The same, where a byte order mark is skipped at the beginning of a stream.
+    /// Reads a frame, and skips a byte order mark at the beginning of a stream.
     pub(super) fn at(raw: Vec<u8>, beginning: bool) -> Self {
         let mark = if beginning && raw.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
         let mut frame =
@@ -49,7 +49,7 @@ impl Frame {
         frame
     }
 
-    /// The frame with other data; a byte order mark, its other lines and the way its lines end stay as they are.
+    /// Returns the frame with other data. Its byte order mark, other lines and line endings stay.
     pub fn with_data(&self, data: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.raw.len() + data.len());
         let mut written = false;
@@ -57,7 +57,7 @@ impl Frame {
         bytes.extend_from_slice(mark);
         for line in lines(text) {
             if field(line.content).0 != b"data" {
-                // Where the line between them went, this would end the line before it, and no line of its own.
+                // If the data line between a CR and this LF was removed, the two would merge into one line end.
                 if line.content.is_empty() && line.end == b"\n" && bytes.ends_with(b"\r") {
                     bytes.push(b'\n');
                 }
@@ -106,7 +106,7 @@ impl Frame {
     }
 }
 
-/// A line's name and value: what stands around its first colon, without the one space after that.
+/// Returns a line's name and value: the text around its first colon, without one space after the colon.
 fn field(content: &[u8]) -> (&[u8], &[u8]) {
     match memchr::memchr(b':', content) {
         Some(colon) => {
@@ -119,7 +119,7 @@ fn field(content: &[u8]) -> (&[u8], &[u8]) {
 
 struct Line<'a> {
     content: &'a [u8],
-    /// LF, CRLF or CR; empty where the bytes end inside the line.
+    /// LF, CRLF or CR. Empty if the bytes end inside the line.
     end: &'a [u8],
 }
 
