@@ -1,17 +1,17 @@
-//! What the words mean by which providers end a reply: one table for all formats.
+//! The meanings of providers' finish reasons: one table for all formats.
 
 use endmark_recovery::Stop;
 
-/// What a word states about the end of a reply.
+/// The meaning of a finish reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
     /// The reply has not ended.
     NotEnded,
-    /// The model ended its turn. Some servers use the same word where it met a stop sequence of the client.
+    /// The model ended its turn. Some servers use the same word after a stop sequence of the client.
     Turn,
-    /// The model made its tool calls.
+    /// The model called tools.
     Calls,
-    /// A stop sequence of the client was met.
+    /// A stop sequence of the client was reached.
     Sequence,
     /// The limit of output tokens was reached.
     Limit,
@@ -23,16 +23,16 @@ pub enum Meaning {
     Refused,
     /// The provider paused the turn; the client continues it.
     Paused,
-    /// The server broke the reply off, as an error in a stream does.
+    /// The server broke the reply off, as with an error in a stream.
     BrokenOff,
     /// The provider's last word: the reply failed permanently or was cancelled. It passes unchanged.
     Failed,
-    /// The table does not have the word.
+    /// The word is not in the table.
     Unknown,
 }
 
 impl Meaning {
-    /// Looks a word up as this format uses it. Case, separators and a prefix like `FINISH_REASON_` do not count.
+    /// Looks up a word as this format uses it. Case, separators and a prefix such as `FINISH_REASON_` are ignored.
     ///
     /// ```
     /// use endmark_wire::finish_reasons::Meaning;
@@ -57,8 +57,8 @@ impl Meaning {
         }
     }
 
-    /// The reason to stop that it stands for; `None` where the reply did not end by itself. `may_be_sequence` is whether
-    /// [`Turn`](Self::Turn) may stand for a stop sequence.
+    /// Returns the stop reason with this meaning. Returns `None` if the reply did not end by itself.
+    /// `may_be_sequence` is whether [`Turn`](Self::Turn) may mean a stop sequence.
     pub fn stop(self, may_be_sequence: bool) -> Option<Stop> {
         Some(match self {
             Self::Turn if may_be_sequence => Stop::Sequence,
@@ -74,20 +74,21 @@ impl Meaning {
     }
 }
 
-/// What the names of constants begin with, as in `FINISH_REASON_STOP` (Vertex AI), `FinishReason.STOP` (the printed
+/// The prefixes of constants' names, as in `FINISH_REASON_STOP` (Vertex AI), `FinishReason.STOP` (the printed
 /// constant of Google's SDKs) and `REASON_STOP` (xAI).
 const PREFIXES: [&str; 2] = ["finishreason", "reason"];
 
-/// Letters and digits in lower case.
+/// Returns the letters and digits of a word in lower case.
 fn normalised(word: &str) -> String {
     word.chars().filter(|char| char.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 /// The words of one provider.
 struct Group {
-    /// The only format in which they mean this; `None`: every format, since proxies pass the words of others on.
+    /// The only format in which they have this meaning. `None` means every format, since proxies pass other
+    /// providers' words on.
     format: Option<&'static str>,
-    /// Who documents them, and where.
+    /// The provider that documents them, and the place.
     #[expect(dead_code, reason = "for readers of the table")]
     source: &'static str,
     words: &'static [(&'static str, Meaning)],
@@ -97,7 +98,7 @@ use Meaning::{
     BrokenOff, Calls, Failed, Limit, NotEnded, Paused, Refused, Repetition, Sequence, Turn, Window,
 };
 
-/// The first group that has a word decides: the groups of one format come before those of all.
+/// The first group with a word decides: the groups of one format come before those of all.
 static TABLE: &[Group] = &[
     Group {
         format: Some("openai_responses"),
@@ -201,7 +202,8 @@ static TABLE: &[Group] = &[
             ("aborted", BrokenOff),
             ("error", BrokenOff),
             ("repetition", Repetition),
-            // An empty request, by which a model is loaded: nothing was generated, and nothing is when it is sent again.
+            // The reason after an empty request, which loads a model. Nothing was generated, and a repeated request
+            // would generate nothing either.
             ("load", Failed),
             ("unload", BrokenOff),
             ("eos", Turn),

@@ -1,16 +1,16 @@
 //! Gemini's `generateContent` and `streamGenerateContent` (PC-8, PC-9).
 //!
-//! The model, and whether a stream is asked for, stand in the path: `/v1` and `/v1beta`, the colon also as
-//! `%3A`. A stream is read where it is asked for as server-sent events (`alt=sse`), as every client library
-//! does; the other form, one JSON array in pieces, passes untouched.
+//! The path states the model and whether a stream is requested: `/v1` and `/v1beta`, the colon also as `%3A`. A
+//! stream is read if it is requested as server-sent events (`alt=sse`), as every client library does. The other form,
+//! one JSON array in pieces, passes unchanged.
 //!
-//! A reply is candidates of parts. Texts that are no thoughts are its text, and `functionCall`s its tool calls:
-//! their arguments come as an object and all at once, so that a call is whole or not there. Everything else in
-//! a part, signatures of thoughts above all, passes untouched. There is no end of a stream but its last chunk's
-//! `finishReason`.
+//! A reply consists of candidates with parts. Texts that are not thoughts are its text, and `functionCall`s are its
+//! tool calls. Their arguments come as an object and all at once, so that a call is complete or absent. Everything
+//! else in a part passes unchanged, above all signatures of thoughts. A stream has no end other than the
+//! `finishReason` of its last chunk.
 //!
-//! Where a reply ends in `CONTINUATION`, or at its limit with a `continuationToken`, the provider itself can go
-//! on: the same request with that token (its limit then counts all calls together).
+//! If a reply ends in `CONTINUATION`, or at its limit with a `continuationToken`, the provider itself can continue.
+//! It needs the same request with that token, whose limit then counts all calls together.
 
 mod address;
 mod candidate;
@@ -34,7 +34,7 @@ use crate::wire_format::{Facts, WireFormat};
 
 pub(crate) use usage::read as usage_of;
 
-/// Google, as its Gemini API.
+/// Google, with its Gemini API.
 pub const GEMINI: Provider = Provider {
     name: "gemini",
     origin: "https://generativelanguage.googleapis.com",

@@ -1,13 +1,13 @@
-//! The model that a path names, be it a request for a reply or another thing that is asked of a model.
+//! Reads the model from a path, in requests for replies and in other requests about a model.
 
 use crate::format::of_path;
 use crate::gemini::GEMINI;
 use crate::percent_decoded;
 
-/// What stands before a model's name.
+/// The path segments before a model's name.
 const BEFORE: [&str; 2] = ["/models/", "/deployments/"];
 
-/// The model that a path names, as its client wrote it before it was percent-encoded; none where it names none.
+/// Returns the model that a path names, percent-decoded, or `None` if it names none.
 ///
 /// ```
 /// use endmark_wire::model_in_path;
@@ -20,13 +20,13 @@ pub fn model_in_path(path: &str) -> Option<String> {
     let named = named.trim_end_matches('/');
     let is_geminis = || of_path(path).is_some_and(|format| *format.provider() == GEMINI);
     let name = if before == BEFORE[1] {
-        // What is asked of a deployment stands behind it.
+        // The operation follows the deployment.
         percent_decoded(named.split('/').next()?)
     } else if is_geminis() {
         let whole = percent_decoded(named);
         match whole.rsplit_once(':') {
             Some((name, method)) if is_method(method) => name.to_owned(),
-            // Something that belongs to the model, as an operation.
+            // A resource of the model, such as an operation.
             _ => percent_decoded(named.split('/').next()?),
         }
     } else {
@@ -35,7 +35,7 @@ pub fn model_in_path(path: &str) -> Option<String> {
     Some(name).filter(|name| !name.is_empty())
 }
 
-/// Whether what stands behind a colon can be a method's name.
+/// Returns whether the text after a colon can be a method's name.
 fn is_method(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphabetic())
 }

@@ -1,6 +1,7 @@
-//! Percent-encoding, as paths and queries have it.
+//! Percent-encoding in paths and queries.
 
-/// What a percent-encoded text stands for; what is not encoded as texts are stays as it is.
+/// Decodes a percent-encoded text. Invalid escapes stay as they are; a text that would not be UTF-8 is returned
+/// unchanged.
 ///
 /// ```
 /// use endmark_wire::percent_decoded;
@@ -25,7 +26,7 @@ pub fn percent_decoded(text: &str) -> String {
     String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
 }
 
-/// What a hexadecimal digit is worth.
+/// Returns the value of a hexadecimal digit.
 fn value(digit: u8) -> u8 {
     match digit {
         b'0'..=b'9' => digit - b'0',

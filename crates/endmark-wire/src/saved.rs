@@ -1,4 +1,4 @@
-//! A reply that somebody saved to a file: which format it is of, and what it says, without the request it answered.
+//! Reads a reply that was saved to a file: its format and its content, without its request.
 
 use crate::error::ProviderError;
 use crate::format::{FORMATS, WireFormat};
@@ -10,17 +10,17 @@ use crate::response::Reply;
 /// A saved reply.
 #[derive(Debug, Clone)]
 pub struct SavedReply {
-    /// The format that it is of.
+    /// The format of the reply.
     pub format: &'static dyn WireFormat,
-    /// What it says.
+    /// The content of the reply.
     pub reply: Reply,
-    /// The error that is saved with it.
+    /// The error that was saved with it.
     pub error: Option<ProviderError>,
 }
 
-/// Reads a reply of any format; none where the bytes are something else, also other JSON.
+/// Reads a reply of any format. Returns `None` for anything else, including other JSON.
 ///
-/// A format knows its own replies by the field that no other document has under that name and with that value.
+/// A format recognises its own replies by a field and value that no other document has.
 ///
 /// ```
 /// use endmark_wire::saved::saved_reply;
@@ -37,7 +37,7 @@ pub fn saved_reply(body: &[u8]) -> Option<SavedReply> {
         let mut reply = format.reply(root, &View::default()).ok()?;
         let error = format.read_error(root);
         if reply.choices.is_empty() && error.is_some() {
-            // The request failed before anything came: an empty choice that can be judged.
+            // The request failed before anything came, so an empty choice is judged.
             reply.choices.push(Choice::new(0));
         }
         (!reply.choices.is_empty()).then_some(SavedReply { format, reply, error })
@@ -45,12 +45,12 @@ pub fn saved_reply(body: &[u8]) -> Option<SavedReply> {
     written.or_else(|| bare_error(root))
 }
 
-/// The fields beside `error` in a body that is an error and nothing else.
+/// The fields of a body that is only an error.
 const ERROR_FIELDS: [&str; 9] =
     ["error", "type", "request_id", "user_id", "object", "message", "param", "code", "status"];
 
-/// Reads a body that is an error of a provider: one with a message and a type, a code or a status, and no field that no error
-/// has. Another document with a field `error` is not one.
+/// Reads a body that is a provider's error. It has a message, a type, code or status, and only fields that errors
+/// have. Other documents with a field `error` are ignored.
 fn bare_error(root: Value<'_>) -> Option<SavedReply> {
     let field = root.field("error").filter(|error| error.kind() == Kind::Object);
     let error = field.or_else(|| root.says("object", "error").then_some(root))?;

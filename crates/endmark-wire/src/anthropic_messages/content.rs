@@ -1,9 +1,9 @@
-//! The content of a message: a string, or blocks of many kinds.
+//! The content of a message: a string, or blocks of many types.
 
 use crate::json::{Kind, Value};
 
-/// The text of a `content` value, and whether its characters are exactly those that were sent; blocks of
-/// other kinds count as nothing.
+/// Returns the text of a `content` value, and whether its characters are exactly those that were sent. Blocks of
+/// other types are ignored.
 pub(super) fn text_of(content: Value<'_>) -> (String, bool) {
     if let Some(decoded) = content.decoded() {
         return (decoded.text.into_owned(), decoded.exact);
@@ -16,8 +16,8 @@ pub(super) fn text_of(content: Value<'_>) -> (String, bool) {
     whole
 }
 
-/// Where in the text of a `content` array its last part begins: the last text block, or the run of blocks that it ends
-/// where a document began in the first of them.
+/// Returns where the last part of a `content` array's text begins. That is the last text block, or the run of blocks
+/// before it if a document begins in the first of them.
 pub(super) fn last_part(content: Value<'_>) -> usize {
     let mut parts = Parts::default();
     let mut length = 0;
@@ -35,7 +35,7 @@ pub(super) fn last_part(content: Value<'_>) -> usize {
     parts.last
 }
 
-/// Where in the text of a `content` array its last call stands.
+/// Returns the position of the last call in the text of a `content` array.
 pub(super) fn last_call_at(content: Value<'_>) -> usize {
     let (mut length, mut at) = (0, 0);
     for block in content.items() {
@@ -48,19 +48,19 @@ pub(super) fn last_call_at(content: Value<'_>) -> usize {
     at
 }
 
-/// The parts of a text, as its blocks come.
+/// The parts of a text, while its blocks come.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Parts {
     /// Where the last part begins.
     last: usize,
-    /// Nothing has come of that part.
+    /// Whether nothing of that part has come.
     is_empty: bool,
-    /// It is a document that may go on in the next text block.
+    /// Whether it is a document that may continue in the next text block.
     is_document: bool,
 }
 
 impl Parts {
-    /// A text block begins, behind so many bytes of text; answers where the last part begins now.
+    /// Notes that a text block begins after `at` bytes of text. Returns where the last part begins now.
     pub(super) fn block(&mut self, at: usize) -> usize {
         if !self.is_document {
             *self = Self { last: at, is_empty: true, is_document: false };
@@ -68,7 +68,7 @@ impl Parts {
         self.last
     }
 
-    /// What comes next of a text block.
+    /// Notes the next characters of a text block.
     pub(super) fn text(&mut self, text: &str) {
         let text = text.trim_start();
         if self.is_empty && !text.is_empty() {
@@ -77,25 +77,25 @@ impl Parts {
         }
     }
 
-    /// A block of another kind: no part goes on behind it.
+    /// Notes a block of another type: no part continues after it.
     pub(super) fn other(&mut self) {
         self.is_document = false;
     }
 }
 
-/// The text blocks of a `content` array that hold a string.
+/// Returns the text blocks of a `content` array that contain a string.
 pub(super) fn text_blocks(content: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     content.items().filter(|block| {
         block.says("type", "text") && block.field("text").is_some_and(|text| text.kind() == Kind::String)
     })
 }
 
-/// Whether the provider cites what a block says: that spans its text, and nothing behind it.
+/// Returns whether the provider cites a block: citations cover its text, and nothing after it.
 pub(super) fn is_cited(block: Value<'_>) -> bool {
     block.filled("citations").is_some()
 }
 
-/// The blocks by which the model calls the client's tools, in order.
+/// Returns the blocks with which the model calls the client's tools, in order.
 pub(super) fn call_blocks(content: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     content.items().filter(|block| block.says("type", "tool_use"))
 }

@@ -1,8 +1,8 @@
-//! Requests that ask for the rest of a cut reply (PC-3, PC-9): the client's own request, edited in place.
+//! Requests for the rest of a cut reply (PC-3, PC-9): the client's own request, edited in place.
 //!
-//! What the client sent stays byte for byte, but for the limit, `stream`, and what must go so that the rest
-//! comes as text. Where tools were called before, the server wants them offered: they stay then, and are
-//! forbidden to be called.
+//! The client's request stays byte for byte, except for the limit, `stream`, and fields whose removal makes the rest
+//! come as text. If tools were called before, the server requires them to be offered: they stay, and calls are
+//! forbidden.
 
 use super::Messages;
 use super::content::text_blocks;
@@ -37,7 +37,7 @@ impl WireAsk for Messages {
                 if matches!(so_far, Partial::Text(_)) {
                     unshown = text.len() - shown.len();
                 }
-                // An unfinished message and a demanded format are refused together.
+                // Anthropic refuses an unfinished message together with a requested format.
                 without_grammar(&mut edits, root);
                 show(&mut edits, root, shown);
             }
@@ -105,7 +105,7 @@ fn show<'a>(edits: &mut Edits<'a>, root: Value<'a>, text: &str) {
     }
 }
 
-/// Shows the model its own text, and asks after it.
+/// Shows the model its own text, and asks for the rest in a user message.
 fn show_and_ask<'a>(edits: &mut Edits<'a>, root: Value<'a>, text: &str, prompt: &str) {
     if !text.is_empty() {
         show(edits, root, text);
@@ -115,7 +115,7 @@ fn show_and_ask<'a>(edits: &mut Edits<'a>, root: Value<'a>, text: &str, prompt: 
     }
 }
 
-/// Lets a message go on with this text, in the form its content has.
+/// Appends this text to a message, in the form of its content.
 fn extend<'a>(edits: &mut Edits<'a>, message: Value<'a>, text: &str) {
     let content = message.field("content");
     match content.map(|content| (content, content.kind())) {

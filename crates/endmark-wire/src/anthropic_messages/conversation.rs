@@ -12,7 +12,7 @@ use crate::own_tool::OwnTool;
 use crate::reply::Choice;
 use crate::wire_format::WireConversation;
 
-/// The results of a message's calls come first behind it; turns of the user that follow each other are one to the server.
+/// The results of a message's calls come first after it. The server merges consecutive user turns.
 pub(super) const ORDER: Order =
     Order { results_behind_calls: true, turns_of_results: TurnsOfResults::Shared, user_first: true };
 
@@ -62,7 +62,7 @@ impl WireConversation for Messages {
         format!("{{\"name\":{name},\"description\":{description},\"input_schema\":{}}}", tool.schema)
     }
 
-    // With all of its blocks: thoughts are signed, and belong before the calls.
+    // The message keeps all of its blocks: thoughts are signed, and belong before the calls.
     fn said(&self, root: Value<'_>) -> Vec<String> {
         let content = root.field("content").filter(|content| content.items().next().is_some());
         let message =
@@ -70,7 +70,7 @@ impl WireConversation for Messages {
         content.map(message).into_iter().collect()
     }
 
-    // With all of its blocks: each as it began, with what was added.
+    // The message keeps all of its blocks, each with its beginning and its deltas.
     fn said_in(&self, events: &[Value<'_>], _choice: &Choice) -> Vec<String> {
         let mut blocks: Vec<(Option<u64>, Said<'_>)> = Vec::new();
         for event in events {
@@ -98,7 +98,7 @@ fn role_named(role: &str) -> Role {
     }
 }
 
-/// A block of a message's content.
+/// Reads a block of a message's content.
 fn block(block: Value<'_>) -> (Content<'_>, Slot<'_>) {
     let fields = Fields::of(block);
     let word = |name: &str| fields.get(name).and_then(Value::text);
@@ -139,7 +139,7 @@ fn block(block: Value<'_>) -> (Content<'_>, Slot<'_>) {
     (content, Slot::None)
 }
 
-/// Whether a block is something that the server did: a tool that it ran itself, what came of it, or a compaction.
+/// Returns whether a block is an action of the server: a tool that it ran itself, the result of one, or a compaction.
 fn is_of_server(kind: &str) -> bool {
     kind.ends_with("_tool_use") || kind.ends_with("_tool_result") || kind == "compaction"
 }
@@ -157,11 +157,12 @@ struct Said<'a> {
 }
 
 impl Said<'_> {
-    /// The block as it would stand in a whole message; none for an empty text, which is refused there.
+    /// Returns the block as it would be in a whole message, or `None` for an empty text, which the server would
+    /// refuse.
     fn whole(&self) -> Option<String> {
         let block = Value::parse_str(self.begun.raw()).ok()?;
         let mut edits = Edits::of(block);
-        // How a block is added to, and where.
+        // The field of a delta, and the field of the block to which it is appended.
         for (from, field) in [("text", "text"), ("thinking", "thinking"), ("signature", "signature")] {
             let added: String = self.added.iter().filter_map(|delta| delta.field(from)?.text()).collect();
             let begun = block.field(field).and_then(Value::text).unwrap_or_default();
@@ -173,7 +174,7 @@ impl Said<'_> {
         }
         let input: String =
             self.added.iter().filter_map(|delta| delta.field("partial_json")?.text()).collect();
-        // What is cut of it is no object that could be sent back; the call is answered by what is wrong with it.
+        // A cut input is not an object and cannot be sent back. The result of the call states what is wrong with it.
         if Value::parse_str(&input).is_ok_and(|input| input.kind() == Kind::Object) {
             edits.set_field(block, "input", &input);
         }

@@ -122,7 +122,7 @@ fn depth_is_no_problem() {
     assert_eq!(edited, deep.replace("\"n\":1", "\"n\":2"));
 }
 
-/// A JSON value with odd spacing and spelling, as its source.
+/// The source of a JSON value with odd spacing and spelling.
 fn source() -> impl Strategy<Value = String> {
     let leaf = prop::sample::select(vec![
         "1",
@@ -161,7 +161,7 @@ fn source() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Any mixture of edits gives what the same edits give on a tree, and touches nothing else.
+    /// Any mixture of edits has the same result as on a tree, and changes nothing else.
     #[test]
     fn edits_agree_with_a_tree(
         fields in prop::collection::vec(("[a-f]", source()), 0..6),
@@ -174,7 +174,7 @@ proptest! {
         let mut edits = Edits::new(document.as_bytes()).unwrap();
         let mut touched = Vec::new();
         for (kind, name) in &changes {
-            // One edit a field: what several of them do to one is tested by name above.
+            // One edit per field: several edits of one field are covered by the tests above.
             if touched.contains(name) {
                 continue;
             }
@@ -209,7 +209,7 @@ proptest! {
         let edited = edits.finish();
         let result: Tree = serde_json::from_slice(&edited).unwrap();
         prop_assert_eq!(&result, &tree);
-        // Fields that no edit names stand there as they were written.
+        // Fields that no edit names are unchanged.
         let text = String::from_utf8(edited).unwrap();
         for ((name, _), field) in fields.iter().zip(&inside) {
             if !touched.contains(name) {

@@ -12,7 +12,7 @@ const MEDIA: [&str; 4] = ["inlineData", "inline_data", "fileData", "file_data"];
 const PARTIAL: [&str; 2] = ["partialArgs", "partial_args"];
 const WILL_CONTINUE: [&str; 2] = ["willContinue", "will_continue"];
 
-/// The candidates of a message, each with its number: the one it names, else its position.
+/// Returns the candidates of a message, each with its number: the stated one, otherwise its position.
 pub(super) fn candidates(root: Value<'_>) -> impl Iterator<Item = (u32, Value<'_>)> {
     let candidates = (0..).zip(root.field("candidates").into_iter().flat_map(Value::items));
     candidates.map(|(position, candidate)| {
@@ -20,40 +20,40 @@ pub(super) fn candidates(root: Value<'_>) -> impl Iterator<Item = (u32, Value<'_
     })
 }
 
-/// The number of a candidate.
+/// Returns the number of a candidate.
 pub(super) fn number(index: Value<'_>) -> Option<u32> {
     index.as_u64().and_then(|index| u32::try_from(index).ok())
 }
 
-/// The candidate of this number, if it is an object.
+/// Returns the candidate with this number, if it is an object.
 pub(super) fn candidate(root: Value<'_>, choice: u32) -> Option<Value<'_>> {
     let mut candidates = candidates(root);
     candidates.find(|(index, _)| *index == choice)?.1.of_kind(Kind::Object)
 }
 
-/// The parts of a candidate.
+/// Returns the parts of a candidate.
 pub(super) fn parts(candidate: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     candidate.at("content.parts").into_iter().flat_map(Value::items)
 }
 
-/// The last part that says anything: servers send an empty text behind a call, for its signature or for nothing.
+/// Returns the last part with content: servers send an empty text after a call, for its signature or for nothing.
 pub(super) fn last_said<'a>(parts: impl Iterator<Item = Value<'a>>) -> Option<Value<'a>> {
     parts.filter(|part| text_of(*part).is_none_or(|text| !text.is_blank())).last()
 }
 
-/// The text of a part that is no thought.
+/// Returns the text of a part that is not a thought.
 pub(super) fn text_of(part: Value<'_>) -> Option<Value<'_>> {
     part.field("text").filter(|text| text.kind() == Kind::String && !is_thought(part))
 }
 
-/// Whether there is more in a part than a text, a thought or a call, as an image or what code of the server's printed: no
-/// continuation can show it.
+/// Returns whether a part has more than a text, a thought or a call, such as an image or the output of the server's
+/// code. No continuation can contain it.
 pub(super) fn holds_more(part: Value<'_>) -> bool {
     let shown = || ["text", "thought"].into_iter().chain(SIGNATURE).chain(CALL);
     part.fields().any(|field| !shown().any(|name| field.is(name)))
 }
 
-/// Adds a part to what the model wrote that is neither text nor a call: a medium, or code and what it came to.
+/// Adds a part that is neither text nor a call to the tally: a medium, or code and its result.
 pub(super) fn add_beside(part: Value<'_>, written: &mut TextTally) {
     if MEDIA.iter().any(|name| part.field(name).is_some()) {
         written.add_medium();
@@ -62,16 +62,16 @@ pub(super) fn add_beside(part: Value<'_>, written: &mut TextTally) {
     }
 }
 
-/// Whether a candidate says where its text is from, as what a search found: that belongs to this text alone, and the rest
-/// would come without it.
+/// Returns whether a candidate states the sources of its text, such as search results. They apply to this text only,
+/// and the rest would come without any.
 pub(super) fn is_grounded(candidate: Value<'_>) -> bool {
     let says_any = |found: Value<'_>| found.fields().any(|field| !field.value.is_blank());
     let found = ["groundingMetadata", "urlContextMetadata"];
     found.into_iter().filter_map(|name| candidate.field(name)).any(says_any)
 }
 
-/// The searches of the web that a candidate is billed for: each of its queries, and with models before Gemini 3 all of
-/// them together as one.
+/// Returns the number of web searches that a candidate is billed for. Each query counts; with models before Gemini 3
+/// all queries together count as one.
 pub(super) fn web_searches(candidate: Value<'_>, model: &str) -> u64 {
     let queries = candidate.field("groundingMetadata").and_then(|found| found.field("webSearchQueries"));
     let queries = queries.map_or(0, |queries| queries.items().count() as u64);
@@ -79,33 +79,33 @@ pub(super) fn web_searches(candidate: Value<'_>, model: &str) -> u64 {
     if is_one { queries.min(1) } else { queries }
 }
 
-/// Whether a part is a thought.
+/// Returns whether a part is a thought.
 pub(super) fn is_thought(part: Value<'_>) -> bool {
     part.field("thought").and_then(Value::as_bool) == Some(true)
 }
 
-/// The call in a part.
+/// Returns the call in a part.
 pub(super) fn call_of(part: Value<'_>) -> Option<Value<'_>> {
     either(part, CALL).map(|(_, call)| call).filter(|call| call.kind() == Kind::Object)
 }
 
-/// What the thought behind a part is signed with.
+/// Returns the signature of the thought before a part.
 pub(super) fn signature_of(part: Value<'_>) -> Option<String> {
     either(part, SIGNATURE).and_then(|(_, signature)| signature.text()).map(Cow::into_owned)
 }
 
-/// Whether a call comes in pieces, which name places in its arguments and are no text of them.
+/// Returns whether a call comes in pieces. These address places in its arguments and are not text of them.
 pub(super) fn is_in_pieces(call: Value<'_>) -> bool {
     either(call, PARTIAL).is_some() || will_continue(call) || call.fields().next().is_none()
 }
 
-/// Whether more of a call is to come.
+/// Returns whether more of a call is to come.
 pub(super) fn will_continue(call: Value<'_>) -> bool {
     either(call, WILL_CONTINUE).and_then(|(_, more)| more.as_bool()) == Some(true)
 }
 
-/// The source of a call's arguments. Without any it is called with none; but where the reply is cut right
-/// behind it, that is what a server says that could not read the rest.
+/// Returns the source of a call's arguments, or `{}` for a call without any. If the reply is cut right after the
+/// call, missing arguments mean that the server could not read the rest.
 pub(super) fn arguments_of(call: Value<'_>, is_cut: bool) -> &str {
     let arguments = call.field("args").filter(|args| args.kind() == Kind::Object);
     match arguments.filter(|args| args.fields().next().is_some()) {

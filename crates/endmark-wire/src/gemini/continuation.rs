@@ -1,4 +1,4 @@
-//! Requests that ask for the rest of a cut reply (PC-3, PC-9): the client's own request, edited in place.
+//! Requests for the rest of a cut reply (PC-3, PC-9): the client's own request, edited in place.
 
 use super::Gemini;
 use super::candidate::text_of;
@@ -12,18 +12,18 @@ use crate::json::{Kind, Value, quoted};
 use crate::request::Request;
 use crate::wire_format::WireAsk;
 
-/// How functions may be called, within what a request says of its tools.
+/// The field that controls function calling, within a request's tool settings.
 const FUNCTION_CALLING: [&str; 2] = ["functionCallingConfig", "function_calling_config"];
 
 impl WireAsk for Gemini {
-    // Whether the answer comes as a stream is said by its path ([`Request::path_for`]), not here.
+    // The path determines whether the response is streamed ([`Request::path_for`]), not the body.
     fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {
         let root = request.root();
         let mut edits = Edits::of(root);
         let mut settings = Settings::new(terms.limit);
         match ask {
-            // A call's arguments are an object, and calls are not written as text: the beginning of one cannot
-            // be shown.
+            // A call's arguments are an object, and calls are not written as text: the beginning of a call cannot be
+            // shown.
             Ask::Prefill { so_far: Partial::ToolCall { .. }, .. } => return None,
             Ask::Prefill { so_far: Partial::Text(text), .. } => show(&mut edits, root, text),
             Ask::Prompt { so_far, prompt } => {
@@ -52,7 +52,7 @@ impl WireAsk for Gemini {
     }
 }
 
-/// What changes in `generationConfig`.
+/// The changes in `generationConfig`.
 struct Settings {
     limit: u64,
     without_grammar: bool,
@@ -82,8 +82,8 @@ impl Settings {
     }
 }
 
-/// Forbids calls, where functions are declared: contents with calls in them want those declared, and without any the
-/// server refuses to be told how to call them. What else the client said of its tools stays.
+/// Forbids calls if functions are declared. Contents with calls require the declarations. Without declarations, the
+/// server refuses settings for function calling. Everything else in the client's tool settings stays.
 fn forbid_tools<'a>(edits: &mut Edits<'a>, root: Value<'a>) {
     let mut tools = root.field("tools").into_iter().flat_map(Value::items);
     if !tools.any(|tool| either(tool, DECLARATIONS).is_some()) {
@@ -117,7 +117,7 @@ fn show<'a>(edits: &mut Edits<'a>, root: Value<'a>, text: &str) {
     }
 }
 
-/// Shows the model its own text, and asks after it.
+/// Shows the model its own text, and asks for the rest in a user turn.
 fn show_and_ask<'a>(edits: &mut Edits<'a>, root: Value<'a>, text: &str, prompt: &str) {
     if !text.is_empty() {
         show(edits, root, text);

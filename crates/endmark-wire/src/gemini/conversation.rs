@@ -13,7 +13,7 @@ use crate::own_tool::OwnTool;
 use crate::reply::Choice;
 use crate::wire_format::WireConversation;
 
-/// As many results as there were calls, in one turn right behind them; the first turn is the user's.
+/// As many results as there were calls, in one turn directly after them. The first turn is the user's.
 pub(super) const ORDER: Order =
     Order { results_behind_calls: true, turns_of_results: TurnsOfResults::OneAlone, user_first: true };
 
@@ -23,7 +23,7 @@ const FILE: [&str; 2] = ["fileData", "file_data"];
 const MIME_TYPE: [&str; 2] = ["mimeType", "mime_type"];
 const FILE_URI: [&str; 2] = ["fileUri", "file_uri"];
 const DISPLAY_NAME: [&str; 2] = ["displayName", "display_name"];
-/// What the server ran itself, and what came of it.
+/// Actions of the server, and their results.
 const SERVER: [&str; 8] = [
     "executableCode",
     "executable_code",
@@ -35,7 +35,7 @@ const SERVER: [&str; 8] = [
     "tool_response",
 ];
 
-/// Who speaks in a content; results of tools stand in the user's.
+/// Returns the role of a content. Tool results are in user contents.
 pub(super) fn role_of(content: Value<'_>) -> Role {
     let role = content.field("role").and_then(Value::text);
     match role.as_deref() {
@@ -68,7 +68,7 @@ fn part(part: Value<'_>) -> (Content<'_>, Slot<'_>) {
     if let Some(kind) = server {
         return (Content::Server { kind: kind.into(), follows: None }, Slot::None);
     }
-    // Parts may be nothing but the signature of a thought.
+    // A part may be only the signature of a thought.
     if let (Some(_), None) = (signature_of(part), part.fields().nth(1)) {
         return (Content::Reasoning { text: Cow::default(), sealed: true }, Slot::None);
     }
@@ -98,7 +98,7 @@ fn function_response(response: Value<'_>) -> ToolResult<'_> {
     }
 }
 
-/// The text of a response that is nothing but one, else its JSON.
+/// Returns the text of a response that contains only a text, otherwise its JSON.
 fn response_text(response: Value<'_>) -> Cow<'_, str> {
     let mut fields = response.fields();
     match (fields.next(), fields.next()) {
@@ -154,7 +154,7 @@ impl WireConversation for Gemini {
         format!("{{\"name\":{name},\"description\":{description},\"parameters\":{}}}", tool.schema)
     }
 
-    // With all of its parts: calls are signed.
+    // The content keeps all of its parts: calls are signed.
     fn said(&self, root: Value<'_>) -> Vec<String> {
         let content = root.at("candidates[0].content").filter(|content| content.field("parts").is_some());
         content.map(|content| with_role(content, "model")).into_iter().collect()

@@ -1,4 +1,4 @@
-//! A response that is not streamed: viewed, and edited in place.
+//! A non-streamed response: read, and edited in place.
 
 use std::collections::BTreeSet;
 
@@ -124,7 +124,7 @@ fn choice(candidate: Value<'_>, index: u32, has_stop: bool) -> Choice {
 #[derive(Debug)]
 pub(super) struct Edit<'a> {
     edits: Edits<'a>,
-    /// What goes on behind a signed text, in a part of its own, and the candidate that it is of.
+    /// The text that continues a signed text, as a part of its own, and its candidate.
     rest: Option<(u32, String)>,
 }
 
@@ -133,7 +133,7 @@ impl<'a> Edit<'a> {
         Self { edits: Edits::of(root), rest: None }
     }
 
-    /// What goes on behind all that a candidate says, where that ends in a text with a signature of its own.
+    /// Returns the text after all text of a candidate, if that ends in a text with a signature of its own.
     fn rest_behind_signed(candidate: Value<'_>, text: &str) -> Option<String> {
         let last = parts(candidate).last().filter(|part| text_of(*part).is_some())?;
         signature_of(last)?;
@@ -141,7 +141,7 @@ impl<'a> Edit<'a> {
         text.strip_prefix(said.as_str()).filter(|rest| !rest.is_empty()).map(str::to_owned)
     }
 
-    /// Adds the part that was waiting for its signature; answers whether there was one.
+    /// Adds the part that waits for its signature. Returns whether there was one.
     fn add_rest(&mut self, signature: Option<&str>) -> bool {
         let Some((choice, rest)) = self.rest.take() else { return false };
         if let Some(candidate) = self.candidate(choice) {
@@ -156,13 +156,13 @@ impl<'a> Edit<'a> {
         candidate(self.edits.original(), choice)
     }
 
-    /// The part that holds the call of this number.
+    /// Returns the part with the call of this number.
     fn part_of_call(&self, choice: u32, call: u32) -> Option<Value<'a>> {
         let mut calls = (0..).zip(parts(self.candidate(choice)?).filter(|part| call_of(*part).is_some()));
         calls.find(|(index, _)| *index == call).map(|(_, part)| part)
     }
 
-    /// Adds a part, in whatever there is of a candidate.
+    /// Adds parts to a candidate, and creates the containing fields if they are missing.
     fn add_parts(&mut self, candidate: Value<'a>, new: &[String]) {
         let content = candidate.field("content").filter(|content| content.kind() == Kind::Object);
         let all = new.join(",");
@@ -182,7 +182,7 @@ impl ReplyEdit for Edit<'_> {
         self.add_rest(None);
         let Some(candidate) = self.candidate(choice) else { return };
         without_token(&mut self.edits, candidate);
-        // Nobody asks for those of a rest, and those of a beginning would be taken for all.
+        // The rest has no logprobs, and those of the beginning would be taken for all of the text.
         for name in ["avgLogprobs", "logprobsResult"] {
             self.edits.remove_field(candidate, name);
         }
@@ -269,13 +269,13 @@ impl ReplyEdit for Edit<'_> {
     }
 }
 
-/// Arguments that can stand as `args`: one object.
+/// Returns the arguments if they are valid as `args`, which is one object.
 pub(super) fn object(arguments: &str) -> Option<&str> {
     let value = Value::parse_str(arguments).ok()?;
     (value.kind() == Kind::Object).then(|| value.raw())
 }
 
-/// A part that calls a function; none where its arguments are no object.
+/// Returns a part that calls a function, or `None` if its arguments are not an object.
 pub(super) fn call_part(call: &ToolCall) -> Option<String> {
     let arguments = object(&call.arguments)?;
     let id = call.id.as_ref().map(|id| format!("\"id\":{},", quoted(id))).unwrap_or_default();
@@ -288,14 +288,14 @@ pub(super) fn call_part(call: &ToolCall) -> Option<String> {
     ))
 }
 
-/// Takes out the provider's token, wherever it stands: it goes on from where the provider's own text ended.
+/// Removes the provider's token, wherever it is: it continues from where the provider's own text ended.
 pub(super) fn without_token<'a>(edits: &mut Edits<'a>, candidate: Value<'a>) {
     for place in [candidate, edits.original()] {
         edits.remove_field(place, "continuationToken");
     }
 }
 
-/// Makes a part carry this signature, or none.
+/// Sets or removes the signature of a part.
 pub(super) fn sign<'a>(edits: &mut Edits<'a>, part: Value<'a>, signature: Option<&str>) {
     if signature_of(part).as_deref() == signature {
         return;
@@ -308,12 +308,12 @@ pub(super) fn sign<'a>(edits: &mut Edits<'a>, part: Value<'a>, signature: Option
     }
 }
 
-/// A part without text that carries a signature, as the provider itself sends it.
+/// Returns a part without text that has a signature, as the provider itself sends it.
 pub(super) fn signed_part(signature: &str) -> String {
     format!("{{\"text\":\"\",\"thoughtSignature\":{}}}", quoted(signature))
 }
 
-/// The word for an end.
+/// Returns the finish reason for an end.
 pub(super) fn word_of(end: End) -> &'static str {
     match end {
         End::Turn | End::ToolCalls => "STOP",

@@ -1,10 +1,10 @@
-//! Gemini's older `Schema` objects, as JSON Schema: the words for types are in capitals there, and a value that
-//! may be null is marked so.
+//! Converts Gemini's older `Schema` objects to JSON Schema. Their type names are in capitals, and a nullable value
+//! has a flag.
 
 use crate::edit::Edits;
 use crate::json::{Fields, Kind, Value};
 
-/// Every level is walked over by each of those above it.
+/// The maximum depth: every level is scanned once for each level above it.
 const MAX_DEPTH: usize = 64;
 
 /// Fields whose value is a schema.
@@ -14,15 +14,15 @@ const SEVERAL: [&str; 2] = ["anyOf", "prefixItems"];
 /// Fields whose values are schemas, by name.
 const NAMED: [&str; 2] = ["properties", "$defs"];
 
-/// The schema as JSON Schema; what JSON Schema does not know stays, and says nothing there.
+/// Returns the schema as JSON Schema. Fields that JSON Schema does not know stay, and have no effect there.
 ///
-/// It is only walked where schemas stand, so that a property named `type` is none of its business, and not
-/// deeper than any server takes it.
+/// It visits only places where schemas occur, so that a property named `type` is not converted. It stops deeper than
+/// any server accepts.
 pub(super) fn as_json_schema(schema: Value<'_>) -> Option<String> {
     if schema.kind() != Kind::Object {
         return None;
     }
-    // A document of its own, so that nothing but the schema is copied.
+    // A separate document, so that only the schema is copied.
     let raw = schema.raw();
     let root = Value::checked_before(raw, 0..raw.len());
     let mut edits = Edits::of(root);

@@ -1,4 +1,4 @@
-//! Parts that are held back next to a text, and keep their place where that text goes on.
+//! Held parts next to a text, which keep their position when the text continues.
 
 use std::collections::VecDeque;
 
@@ -7,17 +7,17 @@ use super::response::signed_part;
 use crate::edit::Edits;
 use crate::json::{Kind, Value};
 
-/// Thoughts and signatures of one candidate that are held back, each with the number of bytes of the held text before it.
+/// The held thoughts and signatures of one candidate, each with the number of bytes of held text before it.
 #[derive(Debug)]
 pub(super) struct Standing {
     pub(super) choice: u32,
-    /// How much of the text was written.
+    /// The number of bytes of the text that were written.
     written: usize,
     parts: VecDeque<(usize, String)>,
 }
 
 impl Standing {
-    /// What stands in the candidates that are held back of this choice, in their order.
+    /// Collects these parts from the held candidates of this choice, in order.
     pub(super) fn of<'a>(choice: u32, held: impl Iterator<Item = Value<'a>>) -> Self {
         let mut standing = Self { choice, written: 0, parts: VecDeque::new() };
         let mut before = 0;
@@ -33,15 +33,15 @@ impl Standing {
         standing
     }
 
-    /// The next piece of the text: as much of it as stands before the next part, and that part if it is all there is
-    /// before it. Nothing is left where both are empty.
+    /// Returns the next piece of the text, up to the position of the next part, and the part if it was reached.
+    /// Nothing is left if both are empty.
     pub(super) fn next<'t>(&mut self, rest: &mut &'t str) -> (&'t str, Option<String>) {
         let due = self.parts.front().map(|(before, _)| before.saturating_sub(self.written));
         let Some(due) = due.filter(|due| *due <= rest.len()) else {
             self.written += rest.len();
             return (std::mem::take(rest), None);
         };
-        // The text may have become another one: a part never divides a character.
+        // The text may have changed: a part never splits a character.
         let due = (due..=rest.len()).find(|at| rest.is_char_boundary(*at)).unwrap_or(rest.len());
         let (before, behind) = rest.split_at_checked(due).unwrap_or((rest, ""));
         *rest = behind;
@@ -49,13 +49,13 @@ impl Standing {
         (before, self.parts.pop_front().map(|(_, part)| part))
     }
 
-    /// Those that did not get their turn, since the text is shorter than it was.
+    /// Returns the parts that were not reached, because the text became shorter.
     pub(super) fn left(&mut self) -> impl Iterator<Item = String> + '_ {
         self.parts.drain(..).map(|(_, part)| part)
     }
 }
 
-/// Takes out of a candidate what was written in its place.
+/// Removes from a candidate the parts that were written separately.
 pub(super) fn take_out<'a>(edits: &mut Edits<'a>, candidate: Value<'a>) {
     let Some(array) = candidate.at("content.parts").and_then(|parts| parts.of_kind(Kind::Array)) else {
         return;

@@ -1,4 +1,4 @@
-//! How a candidate ended.
+//! The end of a candidate.
 
 use endmark_recovery::Stop;
 
@@ -6,13 +6,13 @@ use crate::finish_reasons::Meaning;
 use crate::json::Value;
 use crate::reply::Finish;
 
-/// Reads how a candidate ended; `None` while it does not state an end. `has_stop` is whether the request names stop
-/// sequences: `STOP` stands for them, too.
+/// Reads how a candidate ended, or returns `None` while it states no end. `has_stop` is whether the request names
+/// stop sequences: `STOP` may mean those, too.
 pub(super) fn read(candidate: Value<'_>, choice: u32, has_stop: bool) -> Option<Finish> {
     Finish::read("gemini", choice, candidate.word("finishReason")?, has_stop)
 }
 
-/// The refusal of a prompt, which has no candidate.
+/// Returns the refusal of a prompt, which has no candidate.
 pub(super) fn blocked(root: Value<'_>) -> Option<Finish> {
     let word = root.field("promptFeedback")?.word("blockReason")?;
     let (stop, meaning) = (Some(Stop::Refused), Meaning::Refused);

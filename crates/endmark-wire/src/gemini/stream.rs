@@ -14,7 +14,7 @@ use crate::reply::{Delta, Event, EventError, Fidelity, Piece, Received};
 use crate::sse::Frame;
 use crate::stream::{Data, Reader, data_of};
 
-/// More candidates than a request can ask for: the calls of others are not told apart.
+/// More candidates than a request can ask for. The calls of further ones are not counted.
 const MAX_CANDIDATES: usize = 128;
 
 /// Reads a streamed reply.
@@ -22,9 +22,9 @@ const MAX_CANDIDATES: usize = 128;
 pub(super) struct ContentReader {
     has_stop: bool,
     received: Received,
-    /// How many calls each candidate has made.
+    /// The number of calls of each candidate so far.
     calls: Vec<(u32, u32)>,
-    /// The candidates that said last that they call a function with nothing.
+    /// The candidates whose last piece is a call with empty arguments.
     empty: Vec<u32>,
 }
 
@@ -34,7 +34,7 @@ impl ContentReader {
     }
 
     fn event(&mut self, root: Value<'_>) -> Event {
-        // Most events have none of the fields that are looked into further down: one walk tells.
+        // Most events have none of the fields that are read below: one pass over the fields shows this.
         let fields = Fields::of(root);
         let error = fields.get("error").and_then(|_| error::read(root));
         let mut event = Event { error, no_choices: true, ..Event::default() };
@@ -59,7 +59,7 @@ impl ContentReader {
         event
     }
 
-    /// Notes what was written in parts that are neither text nor calls.
+    /// Notes the content of parts that are neither text nor calls.
     fn add_beside(&mut self, index: u32, parts: &[Value<'_>]) {
         if let Some(written) = self.received.written(index) {
             for part in parts {
@@ -68,7 +68,7 @@ impl ContentReader {
         }
     }
 
-    /// Reads a candidate; answers whether it has no part.
+    /// Reads a candidate. Returns whether it has no part.
     fn candidate(&mut self, candidate: Value<'_>, position: u32, event: &mut Event) -> bool {
         let fields = Fields::of(candidate);
         let index = fields.get("index").and_then(number).unwrap_or(position);
@@ -116,7 +116,7 @@ impl ContentReader {
             }
         }
         if thought {
-            // What the pieces say of it stands in their order.
+            // The pieces of the thought are added below, in their order.
             self.received.pieces(index, &[], false);
             self.received.reasoned(index);
         }
@@ -172,7 +172,7 @@ impl ContentReader {
     }
 }
 
-/// Whether an object of arguments has none.
+/// Returns whether an object of arguments is empty.
 fn is_empty(arguments: &str) -> bool {
     Value::parse_str(arguments).is_ok_and(|object| object.fields().next().is_none())
 }

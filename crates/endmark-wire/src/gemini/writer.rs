@@ -16,10 +16,10 @@ use crate::writer::{ChoiceEnd, Closing, CutCall, End, Held, StreamError, Writer,
 /// Fields that are the same in every chunk of a stream.
 const ENVELOPE: [&str; 3] = ["modelVersion", "responseId", "createTime"];
 
-/// A longer field is left out of what is made: it comes from outside, and would be kept for the whole stream.
+/// A longer field is omitted from written chunks: it comes from outside, and would be kept for the whole stream.
 const MAX_FIELD_BYTES: usize = 4096;
 
-/// What stands in a chunk that has nothing else, as in the provider's own last one: there are clients that read the first part
+/// The part of a chunk that has no other part, as in the provider's own last chunk. Some clients read the first part
 /// of every chunk.
 const EMPTY_TEXT: &str = "{\"text\":\"\"}";
 
@@ -32,15 +32,15 @@ pub(super) struct ContentWriter {
     held: Held,
     /// The calls that are held back, by candidate and call.
     held_calls: HashSet<(u32, u32)>,
-    /// The candidates of which something was written that did not come.
+    /// The candidates of which something was written that the upstream did not send.
     wrote: Vec<u32>,
-    /// Calls of candidates that are held back, as they are to be: they are changed where they stand.
+    /// New content of held calls, by candidate and call. It is written into the held chunks.
     calls: HashMap<(u32, u32), ToolCall>,
-    /// What is held back next to texts that were written, and keeps its place.
+    /// Held parts that keep their position next to texts that were written.
     standing: Vec<Standing>,
-    /// Parts that belong behind the calls of a candidate that are held back.
+    /// Parts that follow the held calls of a candidate.
     behind: Vec<(u32, String)>,
-    /// Calls that are held back and stay cut, by candidate and call.
+    /// Held calls that stay cut, by candidate and call.
     cut: HashSet<(u32, u32)>,
 }
 
@@ -90,13 +90,13 @@ impl ContentWriter {
         data_frame(json.as_bytes())
     }
 
-    /// What is held back of a candidate that keeps its place next to its text.
+    /// Returns the held parts of a candidate that keep their position next to its text.
     fn standing_of(&self, choice: u32) -> Standing {
         let roots = self.held.frames().filter_map(|frame| Value::parse_str(frame.data.as_deref()?).ok());
         Standing::of(choice, roots.filter_map(|root| candidate(root, choice)))
     }
 
-    /// What was to keep its place next to a text that is shorter now.
+    /// Returns the remaining held parts, if the text became shorter than their positions.
     fn left_standing(&mut self) -> Vec<u8> {
         let left = self.standing.iter_mut().map(|standing| (standing.choice, standing.left().collect()));
         let left: Vec<(u32, Vec<String>)> = left.collect();
@@ -109,7 +109,7 @@ impl ContentWriter {
         self.held.take().into_iter().flat_map(|(frame, _)| frame.raw).collect()
     }
 
-    /// A chunk that ends a choice, where none was held back.
+    /// Returns a chunk that ends a choice, if no such chunk was held.
     fn end(&self, end: &ChoiceEnd<'_>, closing: &Closing<'_>) -> Vec<u8> {
         let Some(word) = end.end.map(word_of) else { return Vec::new() };
         let usage = closing.usage.as_ref().map(|usage| format!(",\"usageMetadata\":{}", usage::json(usage)));
@@ -124,7 +124,7 @@ impl ContentWriter {
         data_frame(json.as_bytes())
     }
 
-    /// What waited for something to follow it, now that it has: all that is held back and has no end of its candidate's.
+    /// Sends held chunks that waited for something to follow. Chunks with an end of their candidate stay held.
     fn send_waiting(&mut self, client: &mut Vec<u8>) {
         let held = self.held.take();
         let ends = |event: &Event| !event.finishes.is_empty() || event.error.is_some();
@@ -137,7 +137,7 @@ impl ContentWriter {
         client.extend(waiting.into_iter().flat_map(|(frame, _)| frame.raw));
     }
 
-    /// Takes calls that stay cut out of a chunk that was held back.
+    /// Removes calls that stay cut from a held chunk.
     fn take_cut_calls_out<'a>(&self, edits: &mut Edits<'a>, root: Value<'a>, event: &Event) {
         for (choice, candidate) in candidates(root) {
             let Some(array) = candidate.at("content.parts").and_then(|parts| parts.of_kind(Kind::Array))
@@ -170,8 +170,7 @@ impl ContentWriter {
         }
     }
 
-    /// Everything that was held back and is no error, with the ends that take the place of its own; and the candidates that
-    /// ended in it.
+    /// Returns all held chunks except errors, with new ends, and the candidates that ended in them.
     fn held_edited(&self, held: &[(Frame, Event)], closing: &Closing<'_>) -> (Vec<u8>, Vec<u32>) {
         let mut bytes = Vec::new();
         let mut ended = Vec::new();
@@ -193,7 +192,7 @@ impl ContentWriter {
         (bytes, ended)
     }
 
-    /// A chunk that was held back, with the ends that take the place of its own, and these parts behind its own.
+    /// Returns a held chunk with new ends, and with these parts after its own.
     fn edited(
         &self,
         frame: &Frame,
@@ -239,7 +238,7 @@ impl ContentWriter {
     }
 }
 
-/// The calls of this event, by candidate and number.
+/// Returns the calls in this event, by candidate and number.
 fn numbered_calls(event: &Event) -> impl Iterator<Item = (u32, u32)> {
     event.pieces.iter().filter_map(|delta| match delta.piece {
         Piece::ToolCall { index, .. } => Some((delta.choice, index)),
@@ -247,7 +246,7 @@ fn numbered_calls(event: &Event) -> impl Iterator<Item = (u32, u32)> {
     })
 }
 
-/// The calls of a candidate in this event, by their numbers.
+/// Returns the numbers of a candidate's calls in this event.
 fn calls_in(event: &Event, choice: u32) -> impl Iterator<Item = u32> {
     let of_choice = event.pieces.iter().filter(move |delta| delta.choice == choice);
     of_choice.filter_map(|delta| match delta.piece {
@@ -256,8 +255,8 @@ fn calls_in(event: &Event, choice: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Takes text out of a candidate, since the client was given what it became; what else a part holds
-/// stays, as the signature of a thought.
+/// Removes text from a candidate, since the client already has the text that replaces it. Other fields of a part
+/// stay, such as the signature of a thought.
 fn without_content<'a>(edits: &mut Edits<'a>, candidate: Value<'a>) {
     for part in parts(candidate) {
         if let Some(text) = text_of(part) {
@@ -268,7 +267,7 @@ fn without_content<'a>(edits: &mut Edits<'a>, candidate: Value<'a>) {
 
 impl Writer for ContentWriter {
     fn pass(&mut self, frame: &Frame, event: &Event, client: &mut Vec<u8>) {
-        // Where the end of one candidate is held back, others go on past it.
+        // If the end of one candidate is held back, others continue past it.
         if !event.idle {
             self.send_waiting(client);
         }
@@ -324,11 +323,11 @@ impl Writer for ContentWriter {
     }
 
     fn shows_cut_calls(&self) -> bool {
-        // An object says nothing of what is missing in it.
+        // An object does not disclose that something is missing in it.
         false
     }
 
-    /// One that is not held back was followed by more of the reply, and is as the model wrote it.
+    /// A call that is not held was followed by more of the reply, and is as the model wrote it.
     fn leave_cut(&mut self, choice: u32, calls: &BTreeSet<u32>) -> Vec<(u32, CutCall)> {
         let held = calls.iter().filter(|call| self.held_calls.contains(&(choice, **call)));
         let left_out: Vec<(u32, CutCall)> = held.map(|call| (*call, CutCall::LeftOut)).collect();
@@ -341,7 +340,7 @@ impl Writer for ContentWriter {
             self.calls.insert((choice, call.index), call.clone());
             return Vec::new();
         }
-        // A call whose arguments are no object cannot be said here: the reply's end says that it is cut.
+        // This format cannot show a call whose arguments are not an object. The reply's end reports that it is cut.
         let Some(part) = call_part(call) else { return Vec::new() };
         if self.held.events().any(|event| calls_in(event, choice).next().is_some()) {
             self.behind.push((choice, part));
@@ -390,7 +389,7 @@ impl Writer for ContentWriter {
         bytes
     }
 
-    /// An empty line: Google's library for Python takes a comment for a part of an event.
+    /// Returns an empty line: Google's Python library takes a comment for a part of an event.
     fn keep_alive(&self) -> Vec<u8> {
         b"\r\n".to_vec()
     }

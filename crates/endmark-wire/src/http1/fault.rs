@@ -1,12 +1,12 @@
-//! What can be wrong with the bytes of a request.
+//! Errors in the bytes of a request.
 
-/// Why a request's bytes are refused. Each message says what to do about it.
+/// The reason why a request's bytes are refused. Each message says what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// The connection begins as TLS does.
+    /// The connection begins with TLS.
     #[error("this port speaks plain HTTP and the client speaks TLS: use http://, or configure [tls]")]
     Tls,
-    /// The connection begins as HTTP/2 does.
+    /// The connection begins with HTTP/2.
     #[error("this port speaks HTTP/1.1 and the client began with HTTP/2: let it use HTTP/1.1")]
     Http2,
     /// The version is neither 1.1 nor 1.0.
@@ -17,7 +17,7 @@ pub enum Fault {
         "the request line cannot be read: it must be a method, a path and HTTP/1.1 with one space between"
     )]
     RequestLine,
-    /// The target is a whole URL, or something else than a path.
+    /// The target is a whole URL, or not a path.
     #[error(
         "the request's target must be a path that begins with `/`: a proxy's absolute URL is not served here"
     )]
@@ -25,13 +25,13 @@ pub enum Fault {
     /// A line ends in a line feed alone.
     #[error("a line of the request's head ends without a carriage return: lines must end in CR LF")]
     BareLineFeed,
-    /// A carriage return stands alone.
+    /// A carriage return is not followed by a line feed.
     #[error("the request's head has a carriage return that ends no line: remove it")]
     BareCarriageReturn,
-    /// A field goes on in the next line, which begins with a space.
+    /// A field continues in the next line, which begins with a space.
     #[error("a header field of the request goes on in the next line: write it in one")]
     Folded,
-    /// A field's name is empty, or has a space or another character that no name has.
+    /// A field's name is empty, or has a space or another character that a name cannot have.
     #[error("a header field of the request has no readable name: a name is followed by its colon at once")]
     FieldName,
     /// A field's value has a control character.
@@ -46,10 +46,10 @@ pub enum Fault {
     /// Both lengths are given, and they can contradict each other.
     #[error("the request has both Content-Length and Transfer-Encoding: send one of them")]
     TwoLengths,
-    /// A length is given twice, or is no number.
+    /// A length is given twice, or is not a number.
     #[error("the request's Content-Length must be given once, as one number")]
     ContentLength,
-    /// The transfer coding is another than `chunked`, is given twice, or stands in a request of HTTP/1.0.
+    /// The transfer coding is not `chunked`, is given twice, or is in a request of HTTP/1.0.
     #[error("the only Transfer-Encoding served here is `chunked`, once, and in HTTP/1.1")]
     TransferEncoding,
     /// There is not exactly one `Host`.
@@ -60,7 +60,7 @@ pub enum Fault {
         "the request's chunked body cannot be read: a chunk is its size in hexadecimal digits, its bytes, and CR LF"
     )]
     Chunk,
-    /// The lines of a chunked body that are not its bytes are longer than allowed.
+    /// The chunk headers, extensions and trailers of a chunked body are longer than allowed.
     #[error("the extensions or trailers of the request's chunked body are too long: leave them out")]
     ChunkOverhead,
 }

@@ -1,35 +1,35 @@
-//! The head of a request, read strictly.
+//! Reads the head of a request strictly.
 
 use memchr::memchr;
 
 use super::fault::Fault;
 
-/// How large a head may be.
+/// The maximum size of a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Bytes, the empty line included.
+    /// The maximum number of bytes, including the empty line.
     pub bytes: usize,
-    /// Header fields.
+    /// The maximum number of header fields.
     pub fields: usize,
 }
 
 /// How the end of a request's body is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyLength {
-    /// After so many bytes; none where there is no body.
+    /// After this many bytes; 0 if there is no body.
     Bytes(u64),
-    /// By its last chunk.
+    /// After its last chunk.
     Chunked,
 }
 
-/// What the head of a request says, as far as it matters where the request ends and for whom it is.
+/// The parts of a request's head that determine the request's end and its recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head<'a> {
-    /// The method as it was written.
+    /// The method as written.
     pub method: &'a str,
-    /// The path and query as they were written; a host and port for `CONNECT`.
+    /// The path and query as written; a host and port for `CONNECT`.
     pub target: &'a str,
-    /// The value of `Host`; only a request of HTTP/1.0 has none.
+    /// The value of `Host`. Only a request of HTTP/1.0 may lack it.
     pub host: Option<&'a [u8]>,
     /// How the end of its body is found.
     pub body: BodyLength,
@@ -48,7 +48,7 @@ impl<'a> Head<'a> {
     /// ```
     ///
     /// # Errors
-    /// The [`Fault`] for which the request has to be refused.
+    /// [`Fault`] with the reason to refuse the request.
     pub fn read(bytes: &'a [u8], bounds: Bounds) -> Result<Self, Fault> {
         if bytes.len() > bounds.bytes {
             return Err(Fault::HeadTooLong(bounds.bytes));
@@ -98,7 +98,7 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Lines that end in CR LF and have no other line end in them.
+/// Lines that end in CR LF and contain no other line end.
 struct Lines<'a> {
     rest: &'a [u8],
 }
@@ -115,7 +115,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Method, target, and whether the version is 1.1.
+/// Returns the method, the target, and whether the version is 1.1.
 fn request_line(line: &[u8]) -> Result<(&str, &str, bool), Fault> {
     let line = std::str::from_utf8(line).map_err(|_| Fault::RequestLine)?;
     let mut words = line.split(' ');
@@ -133,7 +133,7 @@ fn request_line(line: &[u8]) -> Result<(&str, &str, bool), Fault> {
     if method.is_empty() || !method.bytes().all(is_of_token) {
         return Err(Fault::RequestLine);
     }
-    // What a URI may have (RFC 3986), and what clients are known to leave unescaped.
+    // Characters that a URI may contain (RFC 3986), and characters that some clients leave unescaped.
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let is_readable = target.bytes().all(|byte| byte.is_ascii_graphic() && !b"#<>".contains(&byte))
         && !path.contains('`')
@@ -149,7 +149,7 @@ fn request_line(line: &[u8]) -> Result<(&str, &str, bool), Fault> {
     Ok((method, target, is_1_1))
 }
 
-/// A field's name, and its value without the spaces around it.
+/// Returns a field's name, and its value without surrounding spaces.
 pub(super) fn field(line: &[u8]) -> Result<(&[u8], &[u8]), Fault> {
     if line.starts_with(b" ") || line.starts_with(b"\t") {
         return Err(Fault::Folded);
@@ -165,7 +165,7 @@ pub(super) fn field(line: &[u8]) -> Result<(&[u8], &[u8]), Fault> {
     Ok((name, value.trim_ascii()))
 }
 
-/// Whether a field has this name, or one that servers behind a gateway of their own take for it (`_` for `-`).
+/// Returns whether a field has this name, or one that some servers treat as the same (`_` for `-`).
 fn is_named(name: &[u8], known: &[u8]) -> bool {
     name.len() == known.len()
         && name
@@ -174,7 +174,7 @@ fn is_named(name: &[u8], known: &[u8]) -> bool {
             .all(|(byte, known)| byte.eq_ignore_ascii_case(known) || (*byte == b'_' && *known == b'-'))
 }
 
-/// A number, and nothing that some servers take for one: no sign, no list, no spaces.
+/// Reads a length strictly: without sign, list or spaces, which some servers accept.
 fn content_length(name: &[u8], value: &[u8]) -> Result<u64, Fault> {
     // 19 digits always fit.
     if !name.contains(&b'-') || !(1..=19).contains(&value.len()) || !value.iter().all(u8::is_ascii_digit) {
@@ -183,7 +183,7 @@ fn content_length(name: &[u8], value: &[u8]) -> Result<u64, Fault> {
     Ok(value.iter().fold(0, |length, digit| length * 10 + u64::from(digit - b'0')))
 }
 
-/// RFC 9110, section 5.6.2.
+/// Returns whether a byte may occur in a token (RFC 9110, section 5.6.2).
 fn is_of_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

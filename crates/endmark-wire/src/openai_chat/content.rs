@@ -6,7 +6,7 @@ use crate::json::{Decoded, Fields, Kind, Value};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Text {
     pub(super) text: String,
-    /// False where half a surrogate pair stands as U+FFFD.
+    /// False if half a surrogate pair became U+FFFD.
     pub(super) exact: bool,
 }
 
@@ -16,7 +16,7 @@ impl From<Decoded<'_>> for Text {
     }
 }
 
-/// The text of a `content` value; parts of other kinds count as nothing. None for null and other kinds.
+/// Returns the text of a `content` value, ignoring parts of other types. Returns `None` for null and other kinds.
 pub(super) fn text_of(content: Value<'_>) -> Option<Text> {
     match content.kind() {
         Kind::String => content.decoded().map(Text::from),
@@ -32,13 +32,13 @@ pub(super) fn text_of(content: Value<'_>) -> Option<Text> {
     }
 }
 
-/// Whether a message or delta has more in it than a request can show: pictures that the model drew, or what tools of the
-/// server's did.
+/// Returns whether a message or delta has content that no request can contain: generated images, or the results of
+/// server tools.
 pub(super) fn holds_more(message: &Fields<'_>) -> bool {
     ["images", "executed_tools"].into_iter().any(|name| message.filled(name).is_some())
 }
 
-/// The strings of the text parts of a `content` array.
+/// Returns the strings of the text parts of a `content` array.
 pub(super) fn text_parts(content: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     content
         .items()

@@ -1,9 +1,9 @@
-//! Errors in OpenAI's shape: those Endmark raises, and those a provider answers.
+//! Errors in OpenAI's shape: those that Endmark raises, and those that a provider returns.
 
 use crate::error::ProviderError;
 use crate::json::{Fields, Kind, Value, quoted};
 
-/// An error's body in OpenAI's shape, so that client libraries raise their own exceptions.
+/// Returns an error body in OpenAI's shape, so that client libraries raise their own exceptions.
 ///
 /// `kind` begins with `endmark_`; the message says what to do next.
 ///
@@ -22,7 +22,7 @@ pub fn error_body(message: &str, kind: &str, code: Option<&str>, param: Option<&
         .into_bytes()
 }
 
-/// Reads an error body; none if the bytes hold no error in this shape.
+/// Reads an error body. Returns `None` if the bytes contain no error in this shape.
 ///
 /// ```
 /// use endmark_wire::openai_chat::read_error;
@@ -35,19 +35,19 @@ pub fn read_error(body: &[u8]) -> Option<ProviderError> {
     read_error_field(Value::parse(body).ok()?)
 }
 
-/// The error in an object: in its field `error`, as an object or only a message; older vLLM says
-/// `"object":"error"` and puts the message next to it.
+/// Returns the error in an object. It is in the field `error`, as an object or as a plain message. Older vLLM sends
+/// `"object":"error"` and the message next to it.
 pub(crate) fn read_error_field(root: Value<'_>) -> Option<ProviderError> {
     read_error_among(root, &Fields::of(root))
 }
 
-/// Whether a field `error` states one. Some servers have the field in every chunk, with nothing in it.
+/// Returns whether a field `error` states an error. Some servers send the field empty in every chunk.
 pub(super) fn states_error(error: &Value<'_>) -> bool {
     let is_empty = error.kind() == Kind::Object && error.fields().next().is_none();
     !error.is_blank() && !is_empty && error.as_bool() != Some(false)
 }
 
-/// The same for an object whose fields are known.
+/// Returns the same for an object whose fields are already read.
 pub(super) fn read_error_among(root: Value<'_>, fields: &Fields<'_>) -> Option<ProviderError> {
     let is_error = || fields.get("object").and_then(Value::text).as_deref() == Some("error");
     let error = fields.get("error").filter(states_error).or_else(|| is_error().then_some(root))?;

@@ -1,4 +1,4 @@
-//! A response that is not streamed: viewed, and edited in place.
+//! A non-streamed response: read, and edited in place.
 
 use std::ops::Range;
 
@@ -80,34 +80,34 @@ pub struct ChatResponse {
     root: Range<usize>,
     /// The response's id.
     pub id: Option<String>,
-    /// The model's name; empty where the response names none.
+    /// The model's name. Empty if the response names no model.
     pub model: String,
     /// The choices, in the order of the response.
     pub choices: Vec<Choice>,
-    /// Tokens, as the server counts them. With several choices some servers count only one of them.
+    /// Token counts by the server. With several choices some servers count only one of them.
     pub usage: Option<Usage>,
 }
 
 impl ChatResponse {
-    /// Reads the response to this request, on which the meaning of `stop` depends.
+    /// Reads the response to this request, which determines the meaning of `stop`.
     pub fn parse(body: &[u8], request: &ChatRequest) -> Result<Self, ResponseError> {
         let root = Value::parse(body).map_err(ResponseError::NotJson)?;
         let Reply { id, model, choices, usage, .. } = read_reply(root, request.has_stop)?;
         Ok(Self { body: root.document().to_owned(), root: root.span(), id, model, choices, usage })
     }
 
-    /// The response as its server sent it, byte for byte.
+    /// Returns the response as its server sent it, byte for byte.
     pub fn body(&self) -> &[u8] {
         self.body.as_bytes()
     }
 
-    /// Begins to change the response in place.
+    /// Returns an editor that changes the response in place.
     pub fn edit(&self) -> ResponseEdit<'_> {
         ResponseEdit { edits: Edits::of(Value::checked_before(&self.body, self.root.clone())) }
     }
 }
 
-/// What a response says. With several choices some servers count the tokens of only one.
+/// Reads a response. With several choices some servers count the tokens of only one.
 pub(super) fn read_reply(root: Value<'_>, has_stop: bool) -> Result<Reply, ResponseError> {
     let fields = Fields::of(root);
     let choices = fields.get("choices").filter(|choices| choices.kind() == Kind::Array);
@@ -125,8 +125,8 @@ pub(super) fn read_reply(root: Value<'_>, has_stop: bool) -> Result<Reply, Respo
     })
 }
 
-/// Changes to a response. What is not changed stays byte for byte; a choice or call that the response does
-/// not have is not changed.
+/// Edits of a response. Anything unchanged stays byte for byte. Edits of a choice or call that the response lacks are
+/// ignored.
 #[derive(Debug, Clone)]
 pub struct ResponseEdit<'a> {
     edits: Edits<'a>,
@@ -159,8 +159,8 @@ impl<'a> ResponseEdit<'a> {
         }
     }
 
-    /// Sets all calls of a choice, where a server took the beginning of a call for text. Without any nothing changes: an
-    /// empty list of them is refused where a client sends the message back.
+    /// Sets all calls of a choice, for servers that took the beginning of a call for text. An empty list changes
+    /// nothing: servers refuse it if a client sends the message back.
     pub fn set_tool_calls(&mut self, choice: u32, calls: &[ToolCall]) {
         let Some(message) = self.message(choice).filter(|_| !calls.is_empty()) else { return };
         let calls: Vec<String> = calls.iter().map(call_json).collect();
@@ -176,7 +176,7 @@ impl<'a> ResponseEdit<'a> {
         }
     }
 
-    /// Whether a choice has a call in the legacy form.
+    /// Returns whether a choice has a call in the legacy form.
     pub(super) fn has_legacy_call(&self, choice: u32) -> bool {
         self.message(choice)
             .is_some_and(|message| CallView::all(&Fields::of(message)).any(|call| call.legacy))
@@ -189,14 +189,14 @@ impl<'a> ResponseEdit<'a> {
         }
     }
 
-    /// Removes the error of a choice, as `OpenRouter` has it: it does not belong to a choice that was made whole.
+    /// Removes the error of a choice, which `OpenRouter` sends. A completed choice has no error.
     pub(super) fn remove_error(&mut self, choice: u32) {
         if let Some(choice) = find_choice(self.edits.original(), choice) {
             self.edits.remove_field(choice, "error");
         }
     }
 
-    /// Sets the counts of `usage`; its other details stay.
+    /// Sets the counts of `usage`. Its other details stay.
     pub fn set_usage(&mut self, usage: &Usage) {
         write_usage(usage, &mut self.edits);
     }
@@ -206,12 +206,12 @@ impl<'a> ResponseEdit<'a> {
         self.edits.set_field(self.edits.original(), "endmark", endmark.get());
     }
 
-    /// The response with its changes.
+    /// Returns the response with its edits.
     pub fn finish(self) -> Vec<u8> {
         self.edits.finish()
     }
 
-    /// Nobody asks for those of a rest, and those of a beginning would be taken for all.
+    /// Drops logprobs: the rest has none, and those of the beginning would be taken for all of the text.
     fn drop_logprobs(&mut self, choice: u32) {
         let choice = find_choice(self.edits.original(), choice);
         if let Some(choice) = choice.filter(|choice| choice.field("logprobs").is_some()) {
@@ -225,7 +225,7 @@ impl<'a> ResponseEdit<'a> {
             .filter(|message| message.kind() == Kind::Object)
     }
 
-    /// Lets the last text part go on where the text only goes on; otherwise one string takes the place of all.
+    /// Appends to the last text part if the text extends the current one. Otherwise one string replaces all parts.
     fn set_parts(&mut self, content: Value<'a>, text: &str) {
         let held = text_of(content).filter(|held| held.exact);
         let rest = held.as_ref().and_then(|held| text.strip_prefix(held.text.as_str()));
@@ -236,7 +236,7 @@ impl<'a> ResponseEdit<'a> {
     }
 }
 
-/// The choice with this number, if it is an object; one that names no number has that of its position.
+/// Returns the choice with this number, if it is an object. A choice without a number has that of its position.
 pub(super) fn find_choice(root: Value<'_>, index: u32) -> Option<Value<'_>> {
     let choices = (0..).zip(root.field("choices")?.items());
     choices

@@ -1,4 +1,4 @@
-//! Chunks that go on with a stream where its own have ended, and changes to chunks in place.
+//! Chunks that continue a stream after its own have ended, and edits of chunks in place.
 
 use serde_json::value::RawValue;
 
@@ -9,16 +9,16 @@ use crate::edit::Edits;
 use crate::json::{Fields, Kind, Value, quoted};
 use crate::reply::{EventError, ToolCall, Usage};
 
-/// Fields that are the same in every chunk of a stream. Others say something of one chunk only.
+/// Fields that are the same in every chunk of a stream. Others belong to one chunk only.
 const ENVELOPE: [&str; 7] =
     ["id", "object", "created", "model", "provider", "service_tier", "system_fingerprint"];
 
-/// A longer field is left out of what is made: it comes from outside, and would be kept for the whole stream.
+/// A longer field is omitted from written chunks: it comes from outside, and would be kept for the whole stream.
 const MAX_FIELD_BYTES: usize = 4096;
 
-/// What the chunks of a stream have in common, as the server writes it: more of them are made from it.
+/// The common fields of a stream's chunks, as the server writes them, from which further chunks are built.
 ///
-/// Everything it makes is the JSON of one chunk; [`sse::data_frame`](crate::sse::data_frame) sends it.
+/// Each method returns the JSON of one chunk; [`sse::data_frame`](crate::sse::data_frame) turns it into a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     /// The envelope's fields with the commas after them.
@@ -26,12 +26,12 @@ pub struct Template {
 }
 
 impl Template {
-    /// A template for a stream of which no chunk was seen.
+    /// Creates a template for a stream of which no chunk came.
     pub fn new(model: &str) -> Self {
         Self::named("chatcmpl-endmark", model)
     }
 
-    /// The same for a stream of this id.
+    /// Does the same for a stream with this id.
     pub(super) fn named(id: &str, model: &str) -> Self {
         let (id, model) = (quoted(id), quoted(model));
         let envelope =
@@ -39,7 +39,7 @@ impl Template {
         Self { envelope }
     }
 
-    /// The template of the stream that this chunk is part of.
+    /// Reads the template from a chunk of a stream.
     pub(super) fn read(chunk: Value<'_>) -> Self {
         let fields = Fields::of(chunk);
         let mut envelope = String::new();
@@ -54,12 +54,12 @@ impl Template {
         Self { envelope }
     }
 
-    /// A chunk with the next characters of a choice's text.
+    /// Returns a chunk with the next characters of a choice's text.
     pub fn text_chunk(&self, choice: u32, text: &str) -> Vec<u8> {
         self.delta(choice, &format!("{{\"content\":{}}}", quoted(text)))
     }
 
-    /// A chunk that begins a tool call: its id, its name and its arguments so far.
+    /// Returns a chunk that begins a tool call: its id, its name and its arguments so far.
     pub fn tool_call_chunk(&self, choice: u32, call: &ToolCall) -> Vec<u8> {
         let (kind, field) = form_of(call);
         let function = format!("{{\"name\":{},\"{field}\":{}}}", quoted(&call.name), quoted(&call.arguments));
@@ -71,7 +71,7 @@ impl Template {
         self.delta(choice, &format!("{{\"tool_calls\":[{call}]}}"))
     }
 
-    /// A chunk with the next characters of a call's arguments; of `call` only the place is used.
+    /// Returns a chunk with the next characters of a call's arguments. It uses only the place and the form of `call`.
     pub fn tool_arguments_chunk(&self, choice: u32, call: &ToolCall, arguments: &str) -> Vec<u8> {
         let (kind, field) = form_of(call);
         let function = format!("{{\"{field}\":{}}}", quoted(arguments));
@@ -82,14 +82,14 @@ impl Template {
         self.delta(choice, &format!("{{\"tool_calls\":[{{{index}\"{kind}\":{function}}}]}}"))
     }
 
-    /// A chunk that ends a choice, with what Endmark has to say of it.
+    /// Returns a chunk that ends a choice, with Endmark's statement about it.
     pub fn finish_chunk(&self, choice: u32, word: &str, endmark: Option<&RawValue>) -> Vec<u8> {
         let choice = format!("{{\"index\":{choice},\"delta\":{{}},\"finish_reason\":{}}}", quoted(word));
         let endmark = endmark.map(|endmark| format!(",\"endmark\":{}", endmark.get())).unwrap_or_default();
         self.chunk(&format!("\"choices\":[{choice}]{endmark}"))
     }
 
-    /// A chunk without choices that counts the tokens of the whole reply.
+    /// Returns a chunk without choices that counts the tokens of the whole reply.
     pub fn usage_chunk(&self, usage: &Usage) -> Vec<u8> {
         self.chunk(&format!("\"choices\":[],\"usage\":{}", usage_json(usage)))
     }
@@ -103,8 +103,8 @@ impl Template {
     }
 }
 
-/// Changes to one chunk of a stream. What is not changed stays byte for byte; a choice that the chunk does
-/// not have is not changed.
+/// Edits of one chunk of a stream. Anything unchanged stays byte for byte. Edits of a choice that the chunk lacks are
+/// ignored.
 ///
 /// ```
 /// use endmark_wire::openai_chat::ChunkEdit;
@@ -119,7 +119,7 @@ pub struct ChunkEdit<'a> {
 }
 
 impl<'a> ChunkEdit<'a> {
-    /// Begins to change the chunk in this data.
+    /// Creates edits of the chunk in this data.
     pub fn new(data: &'a str) -> Result<Self, EventError> {
         let root = Value::parse_str(data).map_err(EventError::NotJson)?;
         if root.kind() == Kind::Object {
@@ -129,7 +129,7 @@ impl<'a> ChunkEdit<'a> {
         }
     }
 
-    /// Sets a choice's `finish_reason`; none leaves the choice open.
+    /// Sets a choice's `finish_reason`; `None` leaves the choice open.
     pub fn set_finish(&mut self, choice: u32, word: Option<&str>) {
         if let Some(choice) = find_choice(self.edits.original(), choice) {
             self.edits.set_field(choice, "finish_reason", &word.map_or_else(|| "null".to_owned(), quoted));
@@ -144,7 +144,7 @@ impl<'a> ChunkEdit<'a> {
         }
     }
 
-    /// Takes out the end of a choice, and of what it says its text or its calls.
+    /// Removes the end of a choice, and its text or its calls.
     pub(super) fn take_out(&mut self, choice: u32, text: bool, calls: bool) {
         let Some(choice) = find_choice(self.edits.original(), choice) else { return };
         self.edits.set_field(choice, "finish_reason", "null");
@@ -155,8 +155,8 @@ impl<'a> ChunkEdit<'a> {
         }
     }
 
-    /// Leaves of what a choice says only how it ends, for a client that has its text and its calls from elsewhere. What is known
-    /// of the single tokens stood next to those.
+    /// Reduces a choice to its end, for a client that gets its text and calls from elsewhere. Logprobs go with the
+    /// text.
     pub(super) fn leave_end(&mut self, choice: u32, word: &str) {
         self.take_out(choice, true, true);
         self.set_finish(choice, Some(word));
@@ -165,12 +165,12 @@ impl<'a> ChunkEdit<'a> {
         }
     }
 
-    /// Sets the counts of `usage`; its other details stay.
+    /// Sets the counts of `usage`. Its other details stay.
     pub fn set_usage(&mut self, usage: &Usage) {
         write_usage(usage, &mut self.edits);
     }
 
-    /// Takes `usage` out, for a client that did not ask for it.
+    /// Removes `usage`, for a client that did not ask for it.
     pub fn remove_usage(&mut self) {
         let root = self.edits.original();
         self.edits.remove_field(root, "usage");
@@ -184,7 +184,7 @@ impl<'a> ChunkEdit<'a> {
         self.edits.set_field(self.edits.original(), "endmark", endmark.get());
     }
 
-    /// The chunk's JSON with its changes.
+    /// Returns the chunk's JSON with its edits.
     pub fn finish(self) -> Vec<u8> {
         self.edits.finish()
     }

@@ -1,11 +1,11 @@
-//! Whatever servers send.
+//! Properties that hold for any input from servers.
 
 use proptest::prelude::*;
 use serde_json::{Value as Tree, json};
 
 use super::*;
 
-/// A value that stands where a chunk has something else, or what it should have.
+/// A value of any shape, for a field of a chunk.
 fn any_field() -> impl Strategy<Value = Tree> {
     let leaf = prop_oneof![
         Just(json!(null)),
@@ -40,7 +40,7 @@ fn any_field() -> impl Strategy<Value = Tree> {
     })
 }
 
-/// Whether every call in a delta may be one of a function, by its type.
+/// Returns whether every call in a delta may be a function call, by its type.
 fn calls_only_functions(delta: &Tree) -> bool {
     delta["tool_calls"].as_array().into_iter().flatten().all(|call| match &call["type"] {
         Tree::Null => true,
@@ -49,7 +49,7 @@ fn calls_only_functions(delta: &Tree) -> bool {
     })
 }
 
-/// A delta that has anything at all in it, or calls.
+/// A delta of any shape, or one with calls.
 fn any_delta() -> impl Strategy<Value = Tree> {
     let calls = prop::collection::vec(any_field(), 0..3).prop_map(|calls| json!({"tool_calls": calls}));
     let kinds = prop::collection::vec(any_field(), 1..3).prop_map(|kinds| {
@@ -62,7 +62,7 @@ fn any_delta() -> impl Strategy<Value = Tree> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever stands in chunks: what is kept is what the pieces said, all of it.
+    /// For any chunks, exactly the content of the pieces is kept.
     #[test]
     fn what_is_kept_is_what_came(
         chunks in prop::collection::vec(prop::collection::vec((0..2_u32, any_delta(), any_field()), 0..3), 0..5),
@@ -93,12 +93,12 @@ proptest! {
             prop_assert_eq!(kept, arguments[index].len());
             prop_assert_eq!(choice.received, kept + choice.text.len());
             prop_assert!(choice.mendable);
-            // What a call of another kind holds, no request can show.
+            // No request can contain a call of another kind.
             prop_assert_eq!(choice.beside, !only_functions[index]);
         }
     }
 
-    /// Whatever stands in a response: it can be changed, and is JSON afterwards.
+    /// Any response can be edited, and is JSON afterwards.
     #[test]
     fn any_response_can_be_changed(choices in prop::collection::vec((any_field(), any_field()), 0..3), usage in any_field()) {
         let choices: Vec<Tree> =

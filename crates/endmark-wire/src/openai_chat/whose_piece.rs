@@ -1,4 +1,4 @@
-//! Which call of a stream a piece belongs to.
+//! Assigns the pieces of a stream to tool calls.
 
 use endmark_text::detect::Detector;
 use endmark_text::{Format, Verdict};
@@ -7,30 +7,31 @@ use super::tool_call::CallView;
 use crate::json::{Kind, Value};
 use crate::reply::{Place, Received, ToolCall};
 
-/// Whose a piece is.
+/// The call that a piece belongs to.
 pub(super) struct Owner {
     /// The number of its call.
     pub(super) call: u32,
-    /// Where that call's pieces go, if it begins here.
+    /// The place of the call's pieces, if the call begins here.
     pub(super) begins_at: Option<Place>,
-    /// Whether it could as well be of another call.
+    /// Whether the piece may as well belong to another call.
     pub(super) is_uncertain: bool,
 }
 
-/// What a piece is to the call that has its index.
+/// The relation of a piece to the call with its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Relation {
     Same,
     Another,
-    /// Either.
+    /// It may be the same call or another.
     Uncertain,
 }
 
-/// The call that a piece of this choice belongs to, of those that are known or another one. `ends` is whether the choice ends
-/// with the piece, `names_once` whether this server is known to say a call's id and name only where that begins.
+/// Returns the call that a piece of this choice belongs to, either a known or a new one. `ends` is whether the choice
+/// ends with the piece. `names_once` is whether this server is known to send a call's id and name only at its
+/// beginning.
 ///
-/// An index names a call, but for servers that number all of theirs alike. Without one, an id or a name begins the next call,
-/// and anything else goes on with the last.
+/// An index identifies a call, except with servers that give all calls the same index. Without an index, an id or a
+/// name begins the next call, and anything else continues the last.
 pub(super) fn whose(
     piece: &CallView<'_>,
     choice: u32,
@@ -52,21 +53,22 @@ pub(super) fn whose(
             Relation::Same => of(call.index, None),
             Relation::Uncertain => Owner { is_uncertain: true, ..of(call.index, None) },
         },
-        // A call that shared its index with others was given this one here.
+        // This number was assigned here to a call that shared its index with others.
         None if known.call_at(choice, index).is_some() => next(Place::Shared(index)),
         None => of(index, Some(Place::Number)),
     }
 }
 
-/// Whether a piece without an index is of another call than the last; one that says the same id again is not.
+/// Returns whether a piece without an index belongs to another call than the last. A piece that repeats the last id
+/// does not.
 fn begins_next(piece: &CallView<'_>, last: &ToolCall) -> bool {
     let is_told_again = piece.id.is_some() && piece.id == last.id;
     !is_told_again && (piece.id.is_some() || piece.name.is_some())
 }
 
-/// Whether a piece begins a call though another one has its index. Some servers say a call's name in every piece of it, and a
-/// new id, too (older vLLM): then a name is of another call only where it is another, or the arguments have come to their end,
-/// or cannot go on like that.
+/// Decides whether a piece begins a call although another call has its index. Some servers (older vLLM) repeat a
+/// call's name in every piece, with a new id. A name then means another call only if it differs, or if the known
+/// arguments are complete or cannot continue with this piece.
 fn relation(piece: &CallView<'_>, known: &ToolCall, ends: bool, names_once: bool) -> Relation {
     let Some(name) = piece.name.as_ref().filter(|_| !known.name.is_empty()) else { return Relation::Same };
     let has_both_ids = piece.id.is_some() && known.id.is_some();
@@ -91,7 +93,7 @@ fn relation(piece: &CallView<'_>, known: &ToolCall, ends: bool, names_once: bool
     }
 }
 
-/// Whether arguments and what comes next are JSON together, as far as they came.
+/// Returns whether arguments and the next piece together are a valid beginning of JSON.
 fn can_go_on_with(arguments: &str, next: &str) -> bool {
     let mut detector = Detector::new(&Format::Json);
     detector.push(arguments.as_bytes());
@@ -99,9 +101,9 @@ fn can_go_on_with(arguments: &str, next: &str) -> bool {
     !matches!(detector.verdict(), Verdict::Malformed { .. })
 }
 
-/// Whether arguments are a whole JSON object. Free text is not.
+/// Returns whether arguments are a complete JSON object. Free text is not.
 fn is_whole(arguments: &str) -> bool {
-    // Mostly they are not, and so need not be read.
+    // A cheap check first: mostly they are incomplete, and need not be parsed.
     arguments.trim_end().ends_with('}')
         && Value::parse_str(arguments).is_ok_and(|value| value.kind() == Kind::Object)
 }

@@ -1,4 +1,4 @@
-//! Requests that ask for the rest of a cut reply (PC-3, PC-9): the client's own request, edited in place.
+//! Requests for the rest of a cut reply (PC-3, PC-9): the client's own request, edited in place.
 
 use super::Responses;
 use super::request::{last_assistant, text_parts};
@@ -12,12 +12,13 @@ use crate::wire_format::WireAsk;
 const TOOL_FIELDS: [&str; 4] = ["tools", "tool_choice", "parallel_tool_calls", "max_tool_calls"];
 
 impl WireAsk for Responses {
-    // An unfinished message of the assistant's is one more turn to OpenAI, and answered anew. llama.cpp goes on from it, and
-    // repeats it: so it can be asked, where that was found out.
+    // OpenAI treats an unfinished assistant message as one more turn and answers it from the beginning. llama.cpp
+    // continues the message and repeats it, so this works where it was detected.
     fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {
         let root = request.root();
         let mut edits = on_terms(root, terms);
-        // The server would add what Endmark asks, and the rest by itself, to the client's conversation.
+        // Otherwise the server would add Endmark's prompt, and the rest as a separate message, to the client's
+        // conversation.
         edits.remove_field(root, "conversation");
         if is_referred_to_by_none(ask) {
             edits.set_field(root, "store", "false");
@@ -27,7 +28,7 @@ impl WireAsk for Responses {
                 let text = match (so_far, tool) {
                     (Partial::Text(text), _) => (*text).to_owned(),
                     (Partial::ToolCall { .. }, ToolPrefill::Hermes) => hermes_prefill(so_far),
-                    // A call without a result is refused.
+                    // Servers refuse a call without a result.
                     (Partial::ToolCall { .. }, ToolPrefill::Calls) => return None,
                 };
                 if text.is_empty() {
@@ -54,7 +55,8 @@ impl WireAsk for Responses {
     }
 }
 
-/// Whether no client goes on from the answer: one with a call has to go on from the response that has the call.
+/// Returns whether no client continues from the response: after a call it has to continue from the response that has
+/// the call.
 fn is_referred_to_by_none(ask: &Ask<'_>) -> bool {
     match ask {
         Ask::Prefill { so_far, .. } | Ask::Prompt { so_far, .. } => {
@@ -78,7 +80,7 @@ fn on_terms(root: Value<'_>, terms: Terms) -> Edits<'_> {
     edits
 }
 
-/// Takes out what would make the rest a call, and a new document where the grammar goes too.
+/// Removes the fields that would make the rest a call and, with `grammar`, those that would make it a new document.
 fn without<'a>(edits: &mut Edits<'a>, root: Value<'a>, grammar: bool) {
     for name in TOOL_FIELDS {
         edits.remove_field(root, name);
@@ -88,7 +90,7 @@ fn without<'a>(edits: &mut Edits<'a>, root: Value<'a>, grammar: bool) {
     }
 }
 
-/// Shows the model its own text, and asks after it.
+/// Shows the model its own text, and asks for the rest if there is a prompt.
 fn go_on<'a>(edits: &mut Edits<'a>, root: Value<'a>, text: &str, prompt: Option<&str>) {
     let own = last_assistant(root);
     let shown = (!text.is_empty() && own.is_none()).then(|| message("assistant", text));
@@ -107,7 +109,7 @@ fn go_on<'a>(edits: &mut Edits<'a>, root: Value<'a>, text: &str, prompt: Option<
     }
 }
 
-/// A message as an item of `input`.
+/// Returns a message as an item of `input`.
 fn message(role: &str, text: &str) -> String {
     let kind = if role == "assistant" { "output_text" } else { "input_text" };
     format!(
@@ -116,7 +118,7 @@ fn message(role: &str, text: &str) -> String {
     )
 }
 
-/// Lets a message go on with this text, in the form its content has.
+/// Appends this text to a message, in the form of its content.
 fn extend<'a>(edits: &mut Edits<'a>, message: Value<'a>, text: &str) {
     let content = message.field("content");
     let array = content.filter(|content| content.kind() == Kind::Array);

@@ -1,10 +1,10 @@
-//! Errors of Responses: in a body, in an event of their own, or in a response that failed.
+//! Errors of Responses: in a body, in an event of their own, or in a failed response.
 
 use crate::error::ProviderError;
 use crate::json::{Value, quoted};
 use crate::openai_chat::read_error_field;
 
-/// The error in a body, or in an event of a stream.
+/// Returns the error in a body, or in an event of a stream.
 pub(super) fn read(root: Value<'_>) -> Option<ProviderError> {
     if let Some(error) = read_error_field(root) {
         return Some(error);
@@ -16,7 +16,7 @@ pub(super) fn read(root: Value<'_>) -> Option<ProviderError> {
     Some(response.filled("error").map_or_else(|| said(response), said))
 }
 
-/// What an object says of an error, whatever of it is there.
+/// Reads an error from an object, however incomplete it is.
 fn said(error: Value<'_>) -> ProviderError {
     ProviderError {
         message: error.word("message").unwrap_or_else(|| "the response failed".to_owned()),
@@ -25,8 +25,8 @@ fn said(error: Value<'_>) -> ProviderError {
     }
 }
 
-/// The event that ends a stream: the error as the format has it, and once more where client libraries look
-/// for one in a stream of any kind.
+/// Returns the event that ends a stream. It has the error in this format, and again in the field where client
+/// libraries look for errors in any stream.
 pub(super) fn event(kind: &str, message: &str, rest: &str) -> String {
     let (kind, message) = (quoted(kind), quoted(message));
     format!(

@@ -1,4 +1,4 @@
-//! A response, whole or at the end of a stream: viewed, and edited in place.
+//! A response, whole or at the end of a stream: read, and edited in place.
 
 use std::collections::BTreeSet;
 
@@ -101,7 +101,7 @@ fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
                     ..ToolCall::default()
                 });
             }
-            // What no continuation can show: the rest would not fit it.
+            // Content that no continuation can contain: the rest would not fit it.
             Item::OtherCall | Item::Other => {
                 choice.web_searches += u64::from(is_web_search(item));
                 choice.shows_no_more();
@@ -120,7 +120,7 @@ fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
     choice
 }
 
-/// Sets how a response ended, and with it the calls that stay cut; where there are none of those, its last item.
+/// Sets how a response ended. Also sets the status of its cut calls or, if there are none, of its last item.
 pub(super) fn write_end<'a>(edits: &mut Edits<'a>, response: Value<'a>, end: End, cut: &BTreeSet<u32>) {
     let status = status_of(end);
     edits.set_field(response, "status", &quoted(status));
@@ -141,8 +141,8 @@ pub(super) fn write_end<'a>(edits: &mut Edits<'a>, response: Value<'a>, end: End
     }
 }
 
-/// Lets these calls, by their number among those of the items, be incomplete, and all others complete; where there are
-/// none, all stay as they are.
+/// Marks these calls, by their number among the calls, as incomplete, and all others as complete. With no cut calls,
+/// all stay unchanged.
 pub(super) fn write_cut<'a>(
     edits: &mut Edits<'a>,
     items: impl Iterator<Item = Value<'a>>,
@@ -152,7 +152,7 @@ pub(super) fn write_cut<'a>(
         return;
     }
     for (call, item) in (0..).zip(items.filter(|item| Item::of(*item) == Item::Call)) {
-        // Nothing but its status tells that free text is cut.
+        // Only the status discloses that free text is cut.
         let is_cut = cut.contains(&call);
         if item.field("status").is_some() || (is_cut && CallForm::of(item).is_free_text()) {
             let status = if is_cut { INCOMPLETE } else { COMPLETED };
@@ -164,7 +164,7 @@ pub(super) fn write_cut<'a>(
 pub(super) const COMPLETED: &str = "completed";
 pub(super) const INCOMPLETE: &str = "incomplete";
 
-/// The status of a response that ended so, and of its last item.
+/// Returns the status of a response with this end, and of its last item.
 pub(super) fn status_of(end: End) -> &'static str {
     match end {
         End::Turn | End::ToolCalls => COMPLETED,
@@ -172,7 +172,8 @@ pub(super) fn status_of(end: End) -> &'static str {
     }
 }
 
-/// The id of an item that was made here, at this position of a response. Providers' ids of items are at most 64 characters.
+/// Returns the id of an item that was created here, at this position of a response. Providers' item ids have at most
+/// 64 characters.
 pub(super) fn own_item_id(prefix: &str, response: &str, position: usize) -> String {
     let usable = |character: &char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
     let response: String = response.chars().filter(usable).collect();
@@ -182,7 +183,7 @@ pub(super) fn own_item_id(prefix: &str, response: &str, position: usize) -> Stri
     format!("{prefix}_endmark_{response}{between}{position}")
 }
 
-/// A message item with this text.
+/// Returns a message item with this text.
 pub(super) fn message_item(id: &str, status: &str, text: &str) -> String {
     format!(
         "{{\"id\":{},\"type\":\"message\",\"status\":\"{status}\",\"role\":\"assistant\",\"content\":[{}]}}",
@@ -191,12 +192,12 @@ pub(super) fn message_item(id: &str, status: &str, text: &str) -> String {
     )
 }
 
-/// A part with this text.
+/// Returns a part with this text.
 pub(super) fn text_part(text: &str) -> String {
     format!("{{\"type\":\"output_text\",\"annotations\":[],\"logprobs\":[],\"text\":{}}}", quoted(text))
 }
 
-/// A call as an item.
+/// Returns a call as an item.
 pub(super) fn call_item(id: &str, status: &str, call: &ToolCall, arguments: &str) -> String {
     let CallForm { kind, field, .. } = CallForm::with(call.free_text);
     let call_id = call.id.clone().unwrap_or_else(|| format!("call_endmark_{}", call.index));
@@ -243,13 +244,13 @@ impl ReplyEdit for Edit<'_> {
             self.edits.push_item(output, &message_item(&id, "completed", text));
         }
         self.edits.set_texts(&texts, text);
-        // Nobody asks for those of a rest, and those of a beginning would be taken for all.
+        // The rest has no logprobs, and those of the beginning would be taken for all of the text.
         let messages = output.items().filter(|item| Item::of(*item) == Item::Message);
         let parts = messages.flat_map(|item| item.field("content").into_iter().flat_map(Value::items));
         for part in parts.filter(|part| part.filled("logprobs").is_some()) {
             self.edits.set_field(part, "logprobs", "[]");
         }
-        // Some servers repeat it next to the items.
+        // Some servers repeat the text next to the items.
         if let Some(whole) = self.edits.original().field("output_text").filter(|whole| whole.text().is_some())
         {
             self.edits.set_text(whole, text);

@@ -1,23 +1,23 @@
-//! A number as it is written, to the last digit: what a call cost is no binary fraction.
+//! Exact decimal numbers: a binary fraction would round the cost of a call.
 
 use std::fmt;
 
-/// More digits behind the point are in no price.
+/// More decimals than any price has.
 const MAX_DECIMALS: u32 = 30;
 
 /// A decimal number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Amount {
-    /// All digits, as if there were no point.
+    /// All digits, without the decimal point.
     digits: i128,
-    /// How many of them stand behind it.
+    /// The number of digits after the decimal point.
     decimals: u32,
 }
 
 impl Amount {
-    /// The number that JSON writes so; none where it has more digits than are kept.
+    /// Reads a JSON number, or returns `None` if it has more digits than are kept.
     pub(crate) fn read(json: &str) -> Option<Self> {
-        // Nearly all of them are counts.
+        // Nearly all of them are integers.
         if let Ok(count) = json.parse::<u64>() {
             return Some(Self { digits: count.into(), decimals: 0 });
         }
@@ -33,14 +33,14 @@ impl Amount {
         Some(Self { digits: digits.checked_mul(zeros)?, decimals: 0 })
     }
 
-    /// Both together; none where that has more digits than are kept.
+    /// Returns the sum, or `None` if it has more digits than are kept.
     pub(crate) fn plus(self, other: Self) -> Option<Self> {
         let decimals = self.decimals.max(other.decimals);
         let digits = |of: Self| of.digits.checked_mul(10_i128.checked_pow(decimals - of.decimals)?);
         Some(Self { digits: digits(self)?.checked_add(digits(other)?)?, decimals })
     }
 
-    /// The number, where it is a count.
+    /// Returns the number, if it is a non-negative integer.
     pub(crate) fn count(self) -> Option<u64> {
         (self.decimals == 0).then(|| u64::try_from(self.digits).ok()).flatten()
     }

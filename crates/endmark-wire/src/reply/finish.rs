@@ -4,25 +4,26 @@ use endmark_recovery::Stop;
 
 use crate::finish_reasons::Meaning;
 
-/// The end of a choice, as the server put it.
+/// The end of a choice, as the server states it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finish {
-    /// Which choice has ended.
+    /// The number of the choice that ended.
     pub choice: u32,
-    /// What the word means; `None` where it states that the server broke the reply off, which is no end of the
-    /// model's: judge it as [`Ending::UpstreamError`](endmark_recovery::Ending::UpstreamError).
+    /// The meaning of the word. `None` if the server broke the reply off, which is not an end by the model: judge it
+    /// as [`Ending::UpstreamError`](endmark_recovery::Ending::UpstreamError).
     pub stop: Option<Stop>,
-    /// The server's word, as `stop` or `length`.
+    /// The server's word, such as `stop` or `length`.
     pub word: String,
     /// The meaning of the word in the table of finish reasons.
     pub meaning: Meaning,
-    /// Which of the client's stop sequences it met, where the server reports that.
+    /// The client's stop sequence that was reached, if the server reports it.
     pub sequence: Option<String>,
 }
 
 impl Finish {
-    /// Reads a word of this format; `None` if it does not state an end. `may_be_sequence` is whether the word for the end
-    /// of a turn may stand for a stop sequence of the client: a reply that its client stopped must never be resumed.
+    /// Reads a word of this format, or returns `None` if it does not state an end. `may_be_sequence` is whether the
+    /// word for the end of a turn may mean a stop sequence of the client. A reply that its client stopped must never
+    /// be resumed.
     pub(crate) fn read(format: &str, choice: u32, word: String, may_be_sequence: bool) -> Option<Self> {
         let meaning = Meaning::of(format, &word);
         let stop = meaning.stop(may_be_sequence);

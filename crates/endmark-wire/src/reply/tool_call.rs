@@ -2,7 +2,7 @@
 
 use crate::json::Value;
 
-/// A call of a tool, as far as it was received.
+/// A tool call, as far as it was received.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolCall {
     /// Its number among the calls of one choice.
@@ -11,47 +11,47 @@ pub struct ToolCall {
     pub id: Option<String>,
     /// The function's name.
     pub name: String,
-    /// The arguments' source text: JSON when it is whole, unless it is free text.
+    /// The arguments' source text. If complete, it is JSON or free text.
     pub arguments: String,
-    /// Whether the tool takes free text instead of JSON (a `custom` tool of OpenAI's): only how the reply ended tells
-    /// whether it is whole.
+    /// Whether the tool takes free text instead of JSON (a `custom` tool of OpenAI). Only the end of the reply shows
+    /// whether free text is complete.
     pub free_text: bool,
-    /// Whether the server said that the call is complete.
+    /// Whether the server reported the call as complete.
     pub progress: CallProgress,
-    /// What the provider signed it with, which a client has to send back with it (Gemini's `thoughtSignature`).
+    /// The provider's signature, which a client has to send back with the call (Gemini's `thoughtSignature`).
     pub signature: Option<String>,
-    /// Sent as the legacy `function_call`, and so to be answered in that form.
+    /// Whether it was sent as the legacy `function_call`, and so has to be answered in that form.
     pub legacy: bool,
-    /// Where a stream's next piece of it goes.
+    /// How the stream's next piece of it is identified.
     pub place: Place,
 }
 
-/// How far a call has come, as its server states it.
+/// The progress of a call, as its server states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CallProgress {
-    /// Nothing: the format has no way to.
+    /// The server states nothing: the format cannot.
     #[default]
     Untold,
-    /// The call began, and was not said to be complete.
+    /// The call began and was not reported complete.
     Open,
-    /// It is complete.
+    /// The call is complete.
     Closed,
 }
 
-/// By what the pieces of a stream name a call. A server may number its calls all alike, or not at all.
+/// How the pieces of a stream identify a call. A server may give all its calls the same number, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Place {
     /// By its own number.
     #[default]
     Number,
-    /// By this one, which another call has, too: a new id or name began this call.
+    /// By this number, which another call also has: a new id or name began this call.
     Shared(u32),
-    /// By none.
+    /// Without a number.
     Untold,
 }
 
 impl ToolCall {
-    /// The number that pieces of it are sent with.
+    /// Returns the number with which pieces of it are sent.
     pub(crate) fn sent_index(&self) -> Option<u32> {
         match self.place {
             Place::Number => Some(self.index),
@@ -60,13 +60,13 @@ impl ToolCall {
         }
     }
 
-    /// Whether its arguments can be whole: of free text nothing tells.
+    /// Returns whether its arguments can be complete. Free text always can.
     pub(crate) fn can_be_whole(&self) -> bool {
         self.free_text || Value::parse_str(&self.arguments).is_ok()
     }
 
-    /// What a client is told in the place of this call, where a reply has nothing else and the call is cut: providers refuse
-    /// a message without content when it comes back in a conversation.
+    /// Returns the text that replaces this call if the call is cut and the reply has nothing else. Providers refuse a
+    /// message without content if it comes back in a conversation.
     ///
     /// ```
     /// use endmark_wire::reply::ToolCall;

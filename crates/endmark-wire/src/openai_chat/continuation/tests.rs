@@ -89,7 +89,7 @@ fn nothing_so_far_is_not_shown_before_a_prompt() {
     assert_eq!(body["messages"].as_array().unwrap().len(), 2);
 }
 
-/// Any value, so that fields of the wrong kind are met too.
+/// Any value, to cover fields of the wrong type.
 fn any_value() -> impl Strategy<Value = Tree> {
     prop_oneof![
         Just(json!(null)),
@@ -121,8 +121,8 @@ fn any_message() -> impl Strategy<Value = Tree> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever stands in a request: its continuations are JSON, on the terms, end as they should, and keep
-    /// what they do not have to change.
+    /// For any request, its continuations are JSON, have the given terms and the right last message, and keep
+    /// everything that need not change.
     #[test]
     fn continuations_of_any_request(
         messages in prop::collection::vec(any_message(), 0..4),
@@ -149,7 +149,7 @@ proptest! {
             for name in ["seed", "unknown", "model", "stop"] {
                 prop_assert_eq!(body.get(name), fields.get(name), "{}", name);
             }
-            // All messages but the last stand as they stood.
+            // All messages but the last are unchanged.
             let before = messages.len().saturating_sub(1);
             prop_assert_eq!(&body["messages"].as_array().unwrap()[..before], &messages[..before]);
         }
