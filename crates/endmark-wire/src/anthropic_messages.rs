@@ -1,11 +1,11 @@
-//! Anthropic Messages, as Anthropic and the servers that follow it speak it (PC-8, PC-9).
+//! Anthropic Messages, as implemented by Anthropic and compatible servers (PC-8, PC-9).
 //!
-//! A reply is one choice, of content blocks. Its text is that of its text blocks; its tool calls are its
-//! `tool_use` blocks, counted from 0 and not by the number of their block. Thinking, tools that the server
-//! runs itself, and whatever else a block may be, pass untouched, signatures and all.
+//! A reply is one choice, which consists of content blocks. Its text is that of its text blocks. Its tool calls are
+//! its `tool_use` blocks, counted from 0 and not by block number. Thinking, tools that the server runs itself, and
+//! all other blocks pass unchanged, including signatures.
 //!
-//! A limit is in every request. A response that is not streamed has a tool call's input as an object: of a
-//! call that was cut the server gives `{}`, or what it made of the rest. Nothing of such an input counts.
+//! Every request has a limit. In a non-streamed response a tool call's input is an object. For a cut call the server
+//! sends `{}`, or what it made of the rest, so such an input is discarded.
 
 mod content;
 mod continuation;

@@ -1,9 +1,9 @@
-//! The fields of a request that decide which model answers and how much it may produce, and whether every server reads
-//! them alike.
+//! The fields of a request that decide which model answers and how much it may produce, and a check that every server
+//! reads them alike.
 //!
-//! A JSON object may name a field twice: some servers take the first one, most the last one, and Go's `encoding/json`
-//! takes `Model` for `model`. Where a limit depends on such a field, a request that servers can read in two ways is
-//! refused.
+//! A JSON object may contain a field twice. Some servers take the first one, most take the last one, and Go's
+//! `encoding/json` takes `Model` for `model`. If a limit depends on such a field, a request that servers can read in
+//! two ways is refused.
 
 pub(crate) mod fields;
 
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use crate::json::{Fields, Kind, Value};
 use crate::request::Request;
 
-/// A field that decides something, in each of the spellings that its format has.
+/// A deciding field, in each of its spellings.
 #[derive(Debug, Clone, Copy)]
 pub struct Deciding {
     /// Its names. A request may have one of them, once.
@@ -26,47 +26,47 @@ pub struct Deciding {
 pub enum Role {
     /// Which model answers.
     Model,
-    /// Which other models may answer instead of it.
+    /// Which other models may answer instead.
     FurtherModels,
-    /// How many tokens the reply may have. Of several limits the largest one counts.
+    /// How many tokens the reply may have. Of several limits the largest counts.
     Limit,
-    /// How many replies are made.
+    /// How many replies are generated.
     Choices,
-    /// The prompts; each item of a list of texts, or of token lists, gets its own reply.
+    /// The prompts. Each item of a list of texts or token lists gets its own reply.
     Prompts,
-    /// Whether something is done: `true` or `false`.
+    /// Whether an option is on: `true` or `false`.
     Switch,
-    /// Whether the reply is made after the request was answered, so that its usage is never seen.
+    /// Whether the reply is generated after the response to the request, so that its usage never comes.
     Background,
     /// Something else that changes the price.
     Other,
     /// Fields inside this object.
     Group(&'static [Deciding]),
-    /// A list of requests that have these fields.
+    /// A list of requests with these fields.
     Items(&'static [Deciding]),
 }
 
-/// Shorthand for the tables.
+/// Shortens the tables.
 pub(crate) const fn field(names: &'static [&'static str], role: Role) -> Deciding {
     Deciding { names, role }
 }
 
-/// Which limits apply to a request.
+/// The limits that apply to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
-    /// Only some models may answer.
+    /// Whether only some models may answer.
     pub models: bool,
-    /// A budget limits its cost.
+    /// Whether a budget limits its cost.
     pub budget: bool,
 }
 
-/// Why a limit cannot be applied to a request. Each message says what to send instead.
+/// The reason why a limit cannot be applied to a request. Each message says what to send instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Undecided {
     /// A field occurs twice, by the same name or in two spellings.
     #[error("the request has `{0}` more than once, and servers differ in which one they read: send it once")]
     Twice(String),
-    /// A field has a name that some servers take for another one.
+    /// A field has a name that some servers take for another.
     #[error("some servers read `{0}` as `{1}`: send `{1}`")]
     Spelling(String, &'static str),
     /// A number is not a whole number.
@@ -75,7 +75,7 @@ pub enum Undecided {
     /// A switch is neither true nor false.
     #[error("`{0}` has to be true or false, or be left out")]
     NotABool(&'static str),
-    /// The reply would be made in the background.
+    /// The reply would be generated in the background.
     #[error(
         "`background` is not available where a budget applies: the reply comes later, and its cost would not be \
          counted; send the request without it, as a stream if it takes long"
@@ -84,7 +84,7 @@ pub enum Undecided {
     /// A list of requests is not a list.
     #[error("`{0}` has to be a list")]
     NotAList(&'static str),
-    /// It names more models than one.
+    /// It names further models.
     #[error("`{0}` names further models, and the key is for some models alone: send the request without it")]
     FurtherModels(&'static str),
 }
@@ -102,7 +102,7 @@ pub enum Undecided {
 /// ```
 ///
 /// # Errors
-/// [`Undecided`] for the first field that cannot be relied on.
+/// [`Undecided`] for the first field that is not reliable.
 pub fn check(root: Value<'_>, fields: &'static [Deciding], limits: Limits) -> Result<(), Undecided> {
     let mut has = vec![false; fields.len()];
     for given in root.fields() {
@@ -137,8 +137,8 @@ pub fn check(root: Value<'_>, fields: &'static [Deciding], limits: Limits) -> Re
     Ok(())
 }
 
-/// Every model that a checked request names in its body: its own, and those of tools that ask another model. `None` for
-/// one that cannot be read.
+/// Returns every model that a checked request names in its body: its own, and those of tools that query another
+/// model. `None` stands for a model that cannot be read.
 pub fn models(root: Value<'_>) -> impl Iterator<Item = Option<Cow<'_, str>>> {
     let own = root.field("model").filter(|model| !model.is_null());
     let tools = root.field("tools").into_iter().flat_map(Value::items).flat_map(Value::fields);
@@ -146,7 +146,8 @@ pub fn models(root: Value<'_>) -> impl Iterator<Item = Option<Cow<'_, str>>> {
     own.into_iter().chain(of_tools.map(|field| field.value)).map(Value::text)
 }
 
-/// The models that the items of a checked request name, where it is a list of requests. `None` for one that cannot be read.
+/// Returns the models of the items of a checked request that is a list of requests. `None` stands for a model that
+/// cannot be read.
 pub fn models_of_items<'a>(
     root: Value<'a>,
     fields: &'static [Deciding],
@@ -157,7 +158,7 @@ pub fn models_of_items<'a>(
     models.filter(|model| !model.is_null()).map(Value::text)
 }
 
-/// Whether a request with these fields generates output: one that does has a limit.
+/// Returns whether a request with these fields generates output, in which case it has a limit field.
 pub fn generates(fields: &[Deciding]) -> bool {
     fields.iter().any(|known| match known.role {
         Role::Limit => true,
@@ -166,8 +167,8 @@ pub fn generates(fields: &[Deciding]) -> bool {
     })
 }
 
-/// The most tokens of output that a checked request allows: its largest limit, or `assumed` without one, for each reply
-/// of each prompt. 0 if nothing is generated.
+/// Returns the maximum output of a checked request, in tokens: its largest limit, or `assumed` without one, for each
+/// reply to each prompt. Returns 0 if nothing is generated.
 pub fn most_output(root: Value<'_>, fields: &[Deciding], assumed: u64) -> u64 {
     if !generates(fields) {
         return 0;
@@ -208,7 +209,7 @@ impl Request {
     /// See [`check`].
     ///
     /// # Errors
-    /// [`Undecided`] for the first field that cannot be relied on.
+    /// [`Undecided`] for the first field that is not reliable.
     pub fn check_deciding(&self, limits: Limits) -> Result<(), Undecided> {
         check(self.root(), self.format().facts().deciding, limits)
     }
@@ -224,8 +225,8 @@ impl Request {
     }
 }
 
-/// Whether the least strict servers take one name for the other: Go ignores case and knows two letters beside ASCII's,
-/// Google's servers take `snake_case` and `camelCase`, and C ends a text at a NUL.
+/// Returns whether the least strict servers take one name for the other. Go ignores case and folds two non-ASCII
+/// letters, Google's servers accept `snake_case` and `camelCase`, and C ends a text at a NUL.
 fn is_alike(one: &str, other: &str) -> bool {
     fn folded(name: &str) -> impl Iterator<Item = char> {
         let letters = name.chars().take_while(|letter| *letter != '\0');

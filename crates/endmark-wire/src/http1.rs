@@ -1,9 +1,9 @@
-//! HTTP/1.1 as a client sends it, read strictly: where a request begins and ends, and who may send it.
+//! Reads HTTP/1.1 from clients strictly: where a request begins and ends, and who may send it.
 //!
-//! Two servers that disagree about where a request ends let one client speak in another's name. So what RFC
-//! 9112 leaves to a server's patience is refused here, before anything else sees the bytes: [`Framing`] says
-//! how many bytes of a connection may pass, [`Head`] what a request's head says, [`Visitors`] whose requests
-//! are answered (its `Host` and `Origin`).
+//! If two servers disagree about where a request ends, one client can send requests in another's name (request
+//! smuggling). Therefore anything that RFC 9112 lets a server tolerate is refused here, before anything else sees the
+//! bytes. [`Framing`] returns how many bytes of a connection may pass, [`Head`] reads a request's head, and
+//! [`Visitors`] checks its `Host` and `Origin`.
 
 mod chunks;
 mod fault;

@@ -1,13 +1,13 @@
-//! OpenAI Responses, as OpenAI and the servers that follow it speak it (PC-8, PC-9).
+//! OpenAI Responses, as implemented by OpenAI and compatible servers (PC-8, PC-9).
 //!
-//! A reply is one choice, of output items. Its text is that of its messages; its tool calls are its
-//! `function_call` and `custom_tool_call` items, counted from 0. Reasoning, tools that the server runs itself, and whatever else an
-//! item may be, pass untouched. A call of another kind that the client has to answer, as that of a shell,
-//! can only be passed on, and the reply with it.
+//! A reply is one choice, which consists of output items. Its text is that of its messages. Its tool calls are its
+//! `function_call` and `custom_tool_call` items, counted from 0. Reasoning, tools that the server runs itself, and
+//! all other items pass unchanged. A call of another kind that the client has to answer, such as a shell call, can
+//! only be passed on, and the reply with it.
 //!
-//! Every piece comes more than once: as it is made, when its part is complete, when its item is complete, and
-//! in the response at the end. Whatever repeats a text that goes on has to be held back, and is changed to say
-//! all of it. There is no end of a stream but its last event, which tells the status.
+//! Every piece comes several times: when it is generated, when its part is complete, when its item is complete, and
+//! in the response at the end. Events that repeat a continued text have to be held back, and are changed to contain
+//! all of it. A stream has no end other than its last event, which states the status.
 
 mod continuation;
 mod conversation;
@@ -28,10 +28,10 @@ use crate::wire_format::{Facts, WireFormat};
 
 pub(crate) use usage::read as usage_of;
 
-/// Where OpenAI has it, and where Azure does.
+/// The paths at OpenAI and at Azure.
 const PATHS: [&str; 3] = ["/v1/responses", "/openai/v1/responses", "/openai/responses"];
 
-/// OpenAI Responses: `POST /v1/responses`, and where Azure has it.
+/// OpenAI Responses: `POST /v1/responses`, and Azure's paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Responses;
 

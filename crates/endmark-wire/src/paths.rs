@@ -1,7 +1,7 @@
-//! What a request to a path costs, and where it names its model: one table of the providers' paths.
+//! The cost of a request by its path, and the place of its model: one table of the providers' paths.
 //!
-//! It is asked where a budget or a list of models applies. A path that servers can read in two ways is an error there, so
-//! that a request is judged as the path that its upstream reads.
+//! It is used if a budget or a list of models applies. A path that servers can read in two ways is an error, so that
+//! a request is judged by the path that its upstream reads.
 
 mod table;
 mod usage;
@@ -14,40 +14,40 @@ use crate::{format, openai_chat, percent_decoded};
 use table::TABLE;
 pub use usage::{only_counts, usage_in};
 
-/// What a request to a path costs.
+/// The cost of a request to a path.
 #[derive(Debug, Clone, Copy)]
 pub enum Cost {
     /// Tokens of a reply in one of the formats.
     Reply,
-    /// Tokens, which most servers report in the answer.
+    /// Tokens, which most servers report in the response.
     Counted(Service),
     /// Nothing that is billed by tokens.
     Free,
-    /// Something that is not counted here, by its kind: `images`, `batches`, or `unknown`.
+    /// A cost that is not counted here, by its kind: `images`, `batches`, or `unknown`.
     Uncounted(&'static str),
 }
 
-/// A service beside replies that is billed by tokens.
+/// A service other than replies that is billed by tokens.
 #[derive(Debug, Clone, Copy)]
 pub struct Service {
-    /// Its name, as `embeddings`.
+    /// Its name, such as `embeddings`.
     pub name: &'static str,
     /// The path of its requests, below the version.
     pub route: &'static str,
-    /// What a call of it does, in the words of OpenTelemetry's conventions (`gen_ai.operation.name`).
+    /// The operation of a call, as named by the OpenTelemetry conventions (`gen_ai.operation.name`).
     pub operation: &'static str,
-    /// The fields that decide what it costs.
+    /// The fields that decide its cost.
     pub fields: &'static [Deciding],
 }
 
 impl Service {
-    /// Whether it generates output.
+    /// Returns whether it generates output.
     pub fn generates(&self) -> bool {
         deciding::generates(self.fields)
     }
 
-    /// Returns the request with `stream_options.include_usage` set; `None` if it is not for a stream, asks by itself, or is to a
-    /// service that has no such option.
+    /// Returns the request with `stream_options.include_usage` set. Returns `None` if it is not for a stream, already
+    /// asks for usage, or is for a service without this option.
     ///
     /// ```
     /// use endmark_wire::{json::Value, paths::{Cost, read}};
@@ -69,29 +69,29 @@ impl Service {
     }
 }
 
-/// Where a request names the model that it uses.
+/// The place in which a request names its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelPlace {
     /// In the field `model` of its body, or in the path.
     Here,
-    /// It uses none.
+    /// It uses no model.
     Nowhere,
-    /// In a file, in the items of a list, or in something that is stored: it cannot be known.
+    /// In a file, in the items of a list, or in a stored object: it is unknown.
     Elsewhere,
 }
 
-/// What is known of a path.
+/// The known properties of a path.
 #[derive(Debug, Clone)]
 pub struct PathUse {
-    /// What a request to it costs.
+    /// The cost of a request to it.
     pub cost: Cost,
-    /// Where a request to it names its model.
+    /// The place in which a request to it names its model.
     pub model: ModelPlace,
     /// The model that the path names.
     pub model_in_path: Option<String>,
 }
 
-/// A path that servers can read in two ways.
+/// Error of a path that servers can read in two ways.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("servers can read the path in two ways ({0}), and its cost is limited here: send it without that")]
 pub struct AmbiguousPath(&'static str);
@@ -107,10 +107,10 @@ const GEMINI_ARRAY: Service = Service {
     fields: fields::GEMINI,
 };
 
-/// The kind of paths that are not in the table.
+/// The kind of a path that is not in the table.
 pub const UNKNOWN: &str = "unknown";
 
-/// Reads the path of a request that is not for reading alone, as its upstream gets it.
+/// Reads the path of a request that is not read-only, as its upstream gets it.
 ///
 /// ```
 /// use endmark_wire::paths::{Cost, read};
@@ -140,7 +140,7 @@ pub fn read(method: &str, path: &str, query: Option<&str>) -> Result<PathUse, Am
         Cost::Free if matches!(method, "POST" | "PUT" | "PATCH") => known,
         _ if method != "POST" => unknown(known.model_in_path),
         Cost::Reply if format::find(path, query).is_some() => known,
-        // The array of chunks is no format that is read, but it has its usage.
+        // The array of chunks is not a supported format, but it has its usage.
         Cost::Reply if plain.ends_with(":streamGenerateContent") => {
             PathUse { cost: Cost::Counted(GEMINI_ARRAY), ..known }
         }
@@ -149,7 +149,7 @@ pub fn read(method: &str, path: &str, query: Option<&str>) -> Result<PathUse, Am
     })
 }
 
-/// The path that was probably meant by one that is not known: the same with `/v1`.
+/// Returns the path that was probably meant by an unknown one: the same with `/v1`.
 pub fn meant(path: &str) -> Option<String> {
     let with_version = format!("/v1{path}");
     let is_known = !path.starts_with("/v1")
@@ -158,7 +158,7 @@ pub fn meant(path: &str) -> Option<String> {
     is_known.then_some(with_version)
 }
 
-/// The path as every server reads it.
+/// Returns the path as every server reads it.
 fn plain(path: &str) -> Result<String, AmbiguousPath> {
     let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
     let is_plain = |byte: u8| is_unreserved(byte) || b":@!$&'()*+,= ".contains(&byte);

@@ -1,35 +1,35 @@
-//! Who gave the formats to the world: how requests to them are known.
+//! The providers that define the formats, and how requests to them are recognised.
 
 use std::fmt;
 
-/// A provider, whose formats others speak, too.
+/// A provider that defines formats, which other servers also implement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Provider {
-    /// What a configuration calls it, as `openai`.
+    /// Its name in a configuration, such as `openai`.
     pub name: &'static str,
-    /// Where it serves everybody: scheme and host.
+    /// The public scheme and host of its API.
     pub origin: &'static str,
-    /// The path there that its API begins at.
+    /// The path at which its API begins.
     pub base_path: &'static str,
-    /// Whether its own libraries add the version to a base URL, so that one may be given without.
+    /// Whether its own libraries add the version to a base URL, so that a base URL may lack it.
     pub adds_version: bool,
-    /// The variable of the environment in which its own libraries look for a base URL.
+    /// The environment variable in which its own libraries look for a base URL.
     pub base_url_variable: &'static str,
-    /// What traces call it (`gen_ai.provider.name` of OpenTelemetry's conventions).
+    /// Its name in traces (`gen_ai.provider.name` of the OpenTelemetry conventions).
     pub traced_as: &'static str,
-    /// Headers that its libraries alone send.
+    /// Headers that only its libraries send.
     pub headers: &'static [&'static str],
-    /// How its keys alone begin.
+    /// Prefixes that only its keys have.
     pub keys_begin: &'static [&'static str],
 }
 
 impl Provider {
-    /// Where its API begins, for everybody.
+    /// Returns the public base URL of its API.
     pub fn base_url(&self) -> String {
         format!("{}{}", self.origin, self.base_path)
     }
 
-    /// What its own libraries take for their base URL where a server at this origin speaks for it.
+    /// Returns the base URL to give to its own libraries if a server at this origin acts for it.
     ///
     /// ```
     /// use endmark_wire::provider::Provider;

@@ -1,7 +1,7 @@
-//! A reply as far as it came, in words that no format has for itself: every format reads its own into these.
+//! A reply as far as it came, independent of the format: every format's reader produces these types.
 //!
 //! A reply has [`Choice`]s, each with its text, its [`ToolCall`]s and its [`Finish`]. In a stream they come as
-//! [`Delta`]s in [`Event`]s, and [`Received`] puts them together.
+//! [`Delta`]s in [`Event`]s, and [`Received`] assembles them.
 
 mod amount;
 mod choice;

@@ -3,7 +3,7 @@
 use crate::error::ProviderError;
 use crate::json::{Value, quoted};
 
-/// The error in a body or an event; some servers leave `"type":"error"` out.
+/// Returns the error in a body or an event. Some servers omit `"type":"error"`.
 pub(super) fn read(root: Value<'_>) -> Option<ProviderError> {
     let error = root.filled("error")?;
     Some(ProviderError {
@@ -17,7 +17,7 @@ pub(super) fn read(root: Value<'_>) -> Option<ProviderError> {
     })
 }
 
-/// The fields of an error object.
+/// Returns the fields of an error object.
 pub(super) fn fields(kind: &str, message: &str) -> String {
     format!("\"type\":\"error\",\"error\":{{\"type\":{},\"message\":{}}}", quoted(kind), quoted(message))
 }

@@ -1,4 +1,4 @@
-//! A Messages request, viewed.
+//! A view of a Messages request.
 
 use endmark_text::Format;
 
@@ -34,7 +34,7 @@ impl WireRequest for Messages {
         }
     }
 
-    // Those that the server runs itself have no schema.
+    // Tools that the server runs itself have no schema.
     fn tools(&self, root: Value<'_>) -> Vec<Tool> {
         let tools = root.field("tools").into_iter().flat_map(Value::items).filter_map(|tool| {
             let schema = tool.field("input_schema").and_then(|schema| schema.of_kind(Kind::Object));
@@ -44,8 +44,8 @@ impl WireRequest for Messages {
     }
 }
 
-/// The session that Claude Code says a request is of: `metadata.user_id` is JSON with a `session_id`, and was a text that
-/// ended in it.
+/// Returns the session that Claude Code states. `metadata.user_id` is JSON with a `session_id`; in older versions it
+/// is a text that ends in the session.
 fn session(root: Value<'_>) -> Option<String> {
     let user = root.at("metadata.user_id")?.text()?;
     let session = match Value::parse_str(&user) {
@@ -55,13 +55,13 @@ fn session(root: Value<'_>) -> Option<String> {
     session.filter(|session| !session.is_empty())
 }
 
-/// The format that the text must have: `output_config.format`, or the older `output_format`.
+/// Returns the format that the text must have: `output_config.format`, or the older `output_format`.
 fn output_format(root: Value<'_>) -> Option<Value<'_>> {
     let format = root.at("output_config.format").or_else(|| root.field("output_format"));
     format.filter(|format| format.says("type", "json_schema"))
 }
 
-/// The last message, if it is the assistant's and no call of a tool: a reply goes on from it.
+/// Returns the last message, if it is the assistant's and not a tool call: a reply continues it.
 pub(super) fn last_assistant(root: Value<'_>) -> Option<Value<'_>> {
     let last = root.field("messages")?.items().last()?;
     let content = last.field("content").filter(|content| !content.is_null());
@@ -71,12 +71,12 @@ pub(super) fn last_assistant(root: Value<'_>) -> Option<Value<'_>> {
     (last.says("role", "assistant") && only_text).then_some(last)
 }
 
-/// Whether the model is to think: an unfinished message cannot be gone on with then.
+/// Returns whether the model is to think. An unfinished message cannot be continued then.
 pub(super) fn thinks(root: Value<'_>) -> bool {
     root.filled("thinking").is_some_and(|thinking| !thinking.says("type", "disabled"))
 }
 
-/// Whether tools were called before: the request must offer tools then.
+/// Returns whether tools were called before. The request must offer tools then.
 pub(super) fn called_tools(root: Value<'_>) -> bool {
     let messages = root.field("messages").into_iter().flat_map(Value::items);
     let mut blocks = messages.filter_map(|message| message.field("content")).flat_map(Value::items);

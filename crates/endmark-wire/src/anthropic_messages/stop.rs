@@ -1,4 +1,4 @@
-//! How a message ended.
+//! The end of a message.
 
 use endmark_recovery::Stop;
 
@@ -6,14 +6,14 @@ use crate::json::Value;
 use crate::reply::Finish;
 use crate::writer::End;
 
-/// Reads the end that an object with a `stop_reason` states; `None` while it has none, or a blank one.
+/// Reads the end that an object with a `stop_reason` states, or returns `None` if that is missing or blank.
 pub(super) fn read(object: Value<'_>) -> Option<Finish> {
     let finish = Finish::read("anthropic_messages", 0, object.word("stop_reason")?, false)?;
     let sequence = object.word("stop_sequence").filter(|_| finish.stop == Some(Stop::Sequence));
     Some(Finish { sequence, ..finish })
 }
 
-/// The word for an end at which the model may have met a stop sequence of the client's.
+/// Returns the stop reason for an end, at which the model may have reached a stop sequence of the client.
 pub(super) fn word_of(end: End, sequence: Option<&str>) -> &'static str {
     match (end, sequence) {
         (End::Turn, Some(_)) => "stop_sequence",

@@ -1,4 +1,4 @@
-//! Tokens in Anthropic's `usage`: what was read from a cache, or written to one, is not in `input_tokens`.
+//! Tokens in Anthropic's `usage`. Tokens read from a cache or written to one are not in `input_tokens`.
 
 use endmark_context::{ADVISED_TIER, is_standard_tier};
 
@@ -6,8 +6,8 @@ use crate::edit::Edits;
 use crate::json::{Fields, Kind, Value};
 use crate::reply::{Details, Usage};
 
-/// The counts of a `usage` object, each as far as it is there. A stream tells them in two: at its beginning
-/// those of the prompt, at its end those of the reply, and some servers all of them.
+/// The counts of a `usage` object, as far as present. A stream has those of the prompt at its beginning and those of
+/// the reply at its end. Some servers send all of them at the end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     input: Option<u64>,
@@ -21,11 +21,11 @@ pub(super) struct Counts {
 const KNOWN: [&str; 4] =
     ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"];
 
-/// Words for inference anywhere, which has the standard price.
+/// Values for inference in any region, which has the standard price.
 const ANYWHERE: [&str; 3] = ["", "global", "not_available"];
 
-/// The tier that a message was served in: fast mode has prices of its own, and so have inference in one country alone and
-/// the advice of another model.
+/// Returns the service tier of a message. Fast mode, inference in a single country and the advice of another model
+/// each have their own prices.
 pub(super) fn tier(usage: Value<'_>) -> Option<String> {
     let speed = usage.word("speed").filter(|speed| speed == "fast");
     let tier = speed.or_else(|| usage.word("service_tier"));
@@ -63,7 +63,7 @@ impl Counts {
         }
     }
 
-    /// Whether the output is counted.
+    /// Returns whether the output is counted.
     pub(super) fn has_output(&self) -> bool {
         self.output.is_some()
     }
@@ -81,7 +81,7 @@ impl Counts {
         }
     }
 
-    /// The tokens of the whole reply; none if nothing was counted.
+    /// Returns the tokens of the whole reply, or `None` if nothing was counted.
     pub(super) fn usage(&self) -> Option<Usage> {
         if self.input.is_none() && self.output.is_none() {
             return None;
@@ -117,13 +117,14 @@ pub(super) fn write<'a>(edits: &mut Edits<'a>, object: Value<'a>, counts: &Usage
     }
 }
 
-/// The counts as a `usage` object.
+/// Returns the counts as a `usage` object.
 pub(super) fn json(counts: &Usage) -> String {
     let fields = named(counts).into_iter().filter_map(|(name, count)| Some(format!("\"{name}\":{}", count?)));
     counts.details.added_to(format!("{{{}}}", fields.collect::<Vec<_>>().join(",")))
 }
 
-/// The counts under their names. A client puts those of a stream's end over those of its beginning: all are said.
+/// Returns the counts with their names. A client replaces the counts of a stream's beginning by those of its end, so
+/// all are written.
 fn named(counts: &Usage) -> [(&'static str, Option<u64>); 4] {
     let in_a_cache = counts.written.unwrap_or(0).saturating_add(counts.cached.unwrap_or(0));
     [
@@ -228,7 +229,7 @@ mod tests {
         let usage = Value::parse_str(&written).unwrap().field("usage").unwrap();
         assert_eq!(Counts::read(usage).usage(), Some(counts.clone()));
         assert!(usage.says("service_tier", "standard"));
-        // The end of a stream may count the output alone: what was written to a cache is counted once all the same.
+        // The end of a stream may count only the output: tokens written to a cache must still be counted only once.
         let end = r#"{"usage":{"output_tokens":1}}"#;
         let root = Value::parse_str(end).unwrap();
         let mut edits = Edits::of(root);

@@ -1,4 +1,4 @@
-//! Changes of a conversation, carried out on its bytes.
+//! Applies changes of a conversation to its bytes.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::{Dialogue, Slot, Spot};
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
 
-/// The document with the changes.
+/// Returns the document with the changes.
 pub(super) fn changed(dialogue: &Dialogue<'_>, changes: &Changes) -> Result<Vec<u8>, EditError> {
     let mut edits = Edits::of(dialogue.root);
     let comes_or_goes =
@@ -46,7 +46,7 @@ fn drop_parts<'a>(dialogue: &Dialogue<'a>, changes: &Changes, edits: &mut Edits<
         }
     }
     for (object, field, list, gone) in lists.into_values() {
-        // A list of nothing is refused where none at all is fine.
+        // Servers refuse an empty list but accept a missing one.
         if gone.len() == list.items().count() {
             edits.remove_field(object, field);
         } else {
@@ -77,7 +77,8 @@ fn set_text<'a>(
     Ok(())
 }
 
-/// The object that holds a text: the text itself where it is one, else one with the only member that it had before.
+/// Returns the object for a result's text. If the previous object had only a member `output`, `result` or `error`,
+/// that gets the text. Otherwise the text itself is used if it is a JSON object, and a member `output` if not.
 fn output(before: Option<Value<'_>>, text: &str) -> String {
     let new = Value::parse_str(text).ok().filter(|new| matches!(new.kind(), Kind::Object | Kind::Array));
     let mut members = before.into_iter().flat_map(Value::fields);
@@ -92,14 +93,14 @@ fn output(before: Option<Value<'_>>, text: &str) -> String {
     }
 }
 
-/// The output of shell commands as that of one command, with the outcome of the last.
+/// Returns the output of shell commands as that of one command, with the outcome of the last.
 fn commands(before: Option<Value<'_>>, text: &str) -> String {
     let last = before.into_iter().flat_map(Value::items).filter_map(|chunk| chunk.field("outcome")).last();
     let outcome = last.map_or(String::new(), |outcome| format!(",\"outcome\":{}", outcome.raw()));
     format!("[{{\"stdout\":{},\"stderr\":\"\"{outcome}}}]", quoted(text))
 }
 
-/// The items that a message is in the format.
+/// Returns the items for a message in the format.
 fn written(dialogue: &Dialogue<'_>, changes: &Changes, message: &Message) -> Result<Vec<String>, EditError> {
     let results = match message {
         Message::User(text) => return Ok(vec![dialogue.format.user_turn(text)]),
@@ -115,7 +116,7 @@ fn written(dialogue: &Dialogue<'_>, changes: &Changes, message: &Message) -> Res
     Ok(dialogue.format.result_turns(parts.collect::<Result<_, _>>()?))
 }
 
-/// A result as it is written, with its new text if it has one.
+/// Returns a result as written, with its new text if it has one.
 fn moved(dialogue: &Dialogue<'_>, changes: &Changes, place: Place) -> Result<String, EditError> {
     let wrong = EditError::WrongKind { place };
     let value = match dialogue.spot(place) {
@@ -127,7 +128,7 @@ fn moved(dialogue: &Dialogue<'_>, changes: &Changes, place: Place) -> Result<Str
     let mut edits = Edits::of(value);
     set_text(dialogue, &mut edits, place, text)?;
     let all = edits.finish();
-    // The edit was made in the whole document: what stands around the value is as long as before.
+    // The edit was made in the whole document: the bytes around the value have the same length as before.
     let behind = value.document().len() - value.span().end;
     let inside = all.get(value.span().start..all.len().saturating_sub(behind));
     inside.and_then(|bytes| String::from_utf8(bytes.to_vec()).ok()).ok_or(wrong)

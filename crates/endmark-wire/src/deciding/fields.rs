@@ -1,7 +1,7 @@
-//! The deciding fields of each format, and of the services beside replies.
+//! The deciding fields of each format, and of services other than replies.
 //!
-//! Sources: the API references of OpenAI, Anthropic and Google (November 2026). `n_predict` and `n_cmpl` are llama.cpp's
-//! names, which it takes before `max_tokens` and `n`; `models` and `fallbacks` are those of
+//! Sources: the API references of OpenAI, Anthropic and Google (November 2026). `n_predict` and `n_cmpl` are
+//! llama.cpp's names, which take precedence over `max_tokens` and `n`. `models` and `fallbacks` are those of
 //! `OpenRouter` and `LiteLLM`.
 
 use super::{Deciding, Role, field};
@@ -9,7 +9,7 @@ use super::{Deciding, Role, field};
 const MODEL: Deciding = field(&["model"], Role::Model);
 const MODELS: Deciding = field(&["models"], Role::FurtherModels);
 const FALLBACKS: Deciding = field(&["fallbacks"], Role::FurtherModels);
-/// Tools may ask another model.
+/// Tools may query another model.
 const TOOLS: Deciding = field(&["tools"], Role::Other);
 const STREAM: Deciding = field(&["stream"], Role::Switch);
 const TIER: Deciding = field(&["service_tier"], Role::Other);
@@ -20,7 +20,7 @@ const BEST_OF: Deciding = field(&["best_of"], Role::Choices);
 const N_CMPL: Deciding = field(&["n_cmpl"], Role::Choices);
 const BACKGROUND: Deciding = field(&["background"], Role::Background);
 
-/// Of Chat Completions.
+/// The fields of Chat Completions.
 pub(crate) const CHAT: &[Deciding] = &[
     MODEL,
     MODELS,
@@ -37,7 +37,7 @@ pub(crate) const CHAT: &[Deciding] = &[
     BACKGROUND,
 ];
 
-/// Of Responses.
+/// The fields of Responses.
 pub(crate) const RESPONSES: &[Deciding] = &[
     MODEL,
     MODELS,
@@ -53,7 +53,7 @@ pub(crate) const RESPONSES: &[Deciding] = &[
     BACKGROUND,
 ];
 
-/// Of Messages.
+/// The fields of Messages.
 pub(crate) const MESSAGES: &[Deciding] = &[
     MODEL,
     MODELS,
@@ -67,7 +67,7 @@ pub(crate) const MESSAGES: &[Deciding] = &[
     BACKGROUND,
 ];
 
-/// Of Gemini.
+/// The fields of Gemini.
 pub(crate) const GEMINI: &[Deciding] = &[
     MODEL,
     MODELS,
@@ -83,7 +83,7 @@ pub(crate) const GEMINI: &[Deciding] = &[
     BACKGROUND,
 ];
 
-/// Of the older completions of OpenAI's API.
+/// The fields of OpenAI's older completions.
 pub(crate) const COMPLETIONS: &[Deciding] = &[
     MODEL,
     MODELS,
@@ -98,9 +98,10 @@ pub(crate) const COMPLETIONS: &[Deciding] = &[
     TIER,
 ];
 
-/// Of services that generate nothing.
+/// The fields of services that generate nothing.
 pub const MODEL_ALONE: &[Deciding] = &[MODEL, MODELS, FALLBACKS, TIER];
 
-/// Of Gemini's embeddings of several texts: each item of the list has its own `model`, which is the path's.
+/// The fields of Gemini's embeddings of several texts. Each item of the list has its own `model`, which is the
+/// path's.
 pub(crate) const EMBEDDED_ITEMS: &[Deciding] =
     &[MODEL, MODELS, FALLBACKS, TIER, field(&["requests"], Role::Items(MODEL_ALONE))];

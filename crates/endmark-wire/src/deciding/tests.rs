@@ -94,7 +94,7 @@ fn the_models_of_tools_count() {
 }
 
 proptest! {
-    /// However a second name is cased and escaped: what Go takes for the same field is never let through.
+    /// In any case and escaping, a second name that Go takes for the same field is refused.
     #[test]
     fn no_spelling_hides_a_second_field(
         format in 0..FORMATS.len(),

@@ -1,21 +1,21 @@
-//! Fields and items that come and go, with the commas that this takes.
+//! Adds and removes fields and items, with the necessary commas.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::edit::Patch;
 use crate::json::{Kind, Value, quoted};
 
-/// What is added to and removed from one object or array.
+/// The changes of one object or array.
 #[derive(Debug, Clone)]
 pub(super) struct ContainerEdit<'a> {
     pub(super) container: Value<'a>,
-    /// Names of fields that go.
+    /// The names of removed fields.
     pub(super) removed: Vec<String>,
-    /// Positions of items that go.
+    /// The positions of removed items.
     pub(super) removed_items: BTreeSet<usize>,
-    /// Items that come before the one at this position.
+    /// Items inserted before the one at this position.
     pub(super) inserted: BTreeMap<usize, Vec<String>>,
-    /// Fields, with their names, or items that come after the last one.
+    /// Fields, with their names, or items, added after the last one.
     pub(super) added: Vec<(Option<String>, String)>,
 }
 
@@ -42,10 +42,10 @@ impl<'a> ContainerEdit<'a> {
         }
     }
 
-    /// The patches of the document that make these changes.
+    /// Adds the patches of the document that make these changes.
     ///
-    /// A run of removed fields goes together with the comma before it; a run that stands at the beginning
-    /// has none, and goes with the comma after it. What comes in stands where the run was.
+    /// A run of removed fields is removed together with the comma before it. A run at the beginning has none and is
+    /// removed with the comma after it. Inserted fields take the place of the run.
     pub(super) fn patches(&self, patches: &mut Vec<Patch>) {
         let mut kept_end = None;
         let mut gone_from = None;
@@ -116,17 +116,17 @@ impl<'a> ContainerEdit<'a> {
     }
 }
 
-/// Items with a comma before each.
+/// Returns items with a comma before each.
 fn before(items: &[&str]) -> String {
     items.iter().flat_map(|item| [",", item]).collect()
 }
 
-/// Items with a comma behind each.
+/// Returns items with a comma after each.
 fn behind(items: &[&str]) -> String {
     items.iter().flat_map(|item| [item, ","]).collect()
 }
 
-/// A field or an item by its place in the document.
+/// A field or an item, by its position in the document.
 struct Member {
     start: usize,
     end: usize,

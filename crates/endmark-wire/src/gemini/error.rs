@@ -3,7 +3,7 @@
 use crate::error::ProviderError;
 use crate::json::{Value, quoted};
 
-/// The error in a body or a chunk.
+/// Returns the error in a body or a chunk.
 pub(super) fn read(root: Value<'_>) -> Option<ProviderError> {
     let error = root.filled("error")?;
     Some(ProviderError {
@@ -17,7 +17,7 @@ pub(super) fn read(root: Value<'_>) -> Option<ProviderError> {
     })
 }
 
-/// An `error` field. Its status is Google's word for the HTTP status; `kind` is the reason in its details.
+/// Returns an `error` field. Its status is Google's word for the HTTP status; `kind` is the reason in its details.
 pub(super) fn field(status: u16, kind: &str, message: &str) -> String {
     format!(
         "\"error\":{{\"code\":{status},\"message\":{},\"status\":{},\"details\":[{{\

@@ -1,4 +1,4 @@
-//! A request, viewed. Google's servers take its fields in either spelling, `maxOutputTokens` or
+//! A view of a Gemini request. Google's servers accept its fields in either spelling, `maxOutputTokens` or
 //! `max_output_tokens`.
 
 use endmark_text::Format;
@@ -10,7 +10,7 @@ use crate::json::{Kind, Value};
 use crate::request::{Address, Tool, View};
 use crate::wire_format::WireRequest;
 
-/// A field in either of its spellings, and the one it has.
+/// Returns a field in either of its spellings, with the spelling it has.
 pub(super) fn either<'a>(
     object: Value<'a>,
     spellings: [&'static str; 2],
@@ -78,21 +78,21 @@ impl WireRequest for Gemini {
     }
 }
 
-/// The first list of functions that a request declares.
+/// Returns the first list of functions that a request declares.
 pub(super) fn function_list(root: Value<'_>) -> Option<Value<'_>> {
     let tools = root.field("tools").into_iter().flat_map(Value::items);
     let mut lists = tools.filter_map(|tool| either(tool, DECLARATIONS)).map(|(_, declared)| declared);
     lists.find(|list| list.kind() == Kind::Array)
 }
 
-/// The last content, if it is the model's and no call: a reply goes on from it.
+/// Returns the last content, if it is the model's and not a call: a reply continues it.
 pub(super) fn last_of_model(root: Value<'_>) -> Option<Value<'_>> {
     let last = root.field("contents")?.items().last()?;
     let calls = last.field("parts").into_iter().flat_map(Value::items).any(|part| call_of(part).is_some());
     (last.says("role", "model") && !calls).then_some(last)
 }
 
-/// The text of a content; parts of other kinds count as nothing.
+/// Returns the text of a content, ignoring parts of other kinds.
 fn content_text(content: Value<'_>) -> String {
     let parts = content.field("parts").into_iter().flat_map(Value::items);
     parts.filter_map(text_of).filter_map(Value::text).fold(String::new(), |whole, text| whole + &text)

@@ -1,5 +1,5 @@
-//! Tokens in Gemini's `usageMetadata`: thoughts are counted apart from the candidates, and what tools added to
-//! the prompt apart from it.
+//! Tokens in Gemini's `usageMetadata`. Thoughts are counted apart from the candidates, and tokens that tools added to
+//! the prompt apart from the prompt.
 
 use std::fmt::Write as _;
 
@@ -16,21 +16,21 @@ const KNOWN: [&str; 5] = [
     "thoughtsTokenCount",
 ];
 
-/// What tools added to the prompt.
+/// The count of tokens that tools added to the prompt.
 const BY_TOOLS: &str = "toolUsePromptTokenCount";
 
-/// The counts of a message; none if it counts nothing.
+/// Returns the counts of a message, or `None` if it counts nothing.
 pub(crate) fn read(root: Value<'_>) -> Option<Usage> {
     counts(root.field("usageMetadata")?)
 }
 
-/// The counts of this `usageMetadata`; none if it counts nothing.
+/// Returns the counts of this `usageMetadata`, or `None` if it counts nothing.
 pub(super) fn counts(metadata: Value<'_>) -> Option<Usage> {
     let fields = Fields::of(metadata);
     let count = |name| fields.get(name).and_then(Value::as_u64);
     let (prompt, candidates) = (count("promptTokenCount"), count("candidatesTokenCount"));
     if prompt.is_none() && candidates.is_none() {
-        // A total alone counts, too: what it consists of is estimated.
+        // A total alone counts, too: its parts are estimated.
         return count("totalTokenCount").map(|total| Usage { total, ..Usage::default() });
     }
     let reasoning = count("thoughtsTokenCount");
@@ -49,7 +49,7 @@ pub(super) fn counts(metadata: Value<'_>) -> Option<Usage> {
     })
 }
 
-/// The tier that a reply was served in: `ON_DEMAND` is the standard one, and the others are named by what follows it.
+/// Returns the service tier of a reply. `ON_DEMAND` is the standard one, and a suffix names any other.
 pub(super) fn tier(root: Value<'_>) -> Option<String> {
     let traffic = root.field("usageMetadata")?.word("trafficType")?;
     let tier = traffic.strip_prefix("ON_DEMAND").unwrap_or(&traffic);
@@ -78,7 +78,7 @@ pub(super) fn write(edits: &mut Edits<'_>, counts: &Usage) {
     }
 }
 
-/// The counts as a `usageMetadata` object.
+/// Returns the counts as a `usageMetadata` object.
 pub(super) fn json(counts: &Usage) -> String {
     let candidates = counts.completion.saturating_sub(counts.reasoning.unwrap_or(0));
     let mut json = format!(

@@ -1,15 +1,15 @@
-//! Where a chunked body ends.
+//! Finds the end of a chunked body.
 
 use super::fault::Fault;
 use super::head::field;
 
-/// Digits of a chunk's size; 15 always fit a `u64`.
+/// The maximum digits of a chunk's size; 15 always fit into a `u64`.
 const MAX_SIZE_DIGITS: u32 = 15;
 
-/// Bytes of all chunk extensions of one body. Nobody sends any; each costs more to read than it brings.
+/// The maximum bytes of all chunk extensions of one body. No known client sends any, and reading them is costly.
 const MAX_EXTENSION_BYTES: usize = 4 * 1024;
 
-/// Bytes of a body's trailers. They are passed on, so a few are borne.
+/// The maximum bytes of a body's trailers. They are passed on, so a few are allowed.
 const MAX_TRAILER_BYTES: usize = 8 * 1024;
 
 /// Follows a chunked body to its end, in pieces of any size.
@@ -20,7 +20,7 @@ pub struct Chunks {
     extensions: usize,
     /// Bytes of trailers so far.
     trailers: usize,
-    /// The trailer line under way.
+    /// The current trailer line.
     line: Vec<u8>,
 }
 
@@ -44,8 +44,8 @@ impl Default for Chunks {
 }
 
 impl Chunks {
-    /// Takes bytes of the body; answers how many of them belong to it. Fewer than there are, and
-    /// [`Chunks::is_over`], where it ends among them.
+    /// Reads bytes of the body, and returns how many of them belong to it. That is fewer than given if the body ends
+    /// among them, and [`Chunks::is_over`] then holds.
     ///
     /// ```
     /// use endmark_wire::http1::Chunks;
@@ -56,7 +56,8 @@ impl Chunks {
     /// ```
     ///
     /// # Errors
-    /// [`Fault::Chunk`] where it is no chunked body, [`Fault::ChunkOverhead`] where too much of it is not content.
+    /// [`Fault::Chunk`] if the body is not chunked correctly, [`Fault::ChunkOverhead`] if too much of it is not
+    /// content.
     pub fn read(&mut self, bytes: &[u8]) -> Result<usize, Fault> {
         let mut passed = 0;
         while passed < bytes.len() && self.at != At::End {
@@ -76,7 +77,7 @@ impl Chunks {
         Ok(passed)
     }
 
-    /// Whether its last byte was read.
+    /// Returns whether the body's last byte was read.
     pub fn is_over(&self) -> bool {
         self.at == At::End
     }
@@ -118,7 +119,7 @@ impl Chunks {
         })
     }
 
-    /// A trailer is a field, and none that says where a request ends or for whom it is.
+    /// Checks a trailer: it must be a field, and not one that states a request's end or recipient.
     fn trailer(&mut self) -> Result<(), Fault> {
         let line = std::mem::take(&mut self.line);
         let (name, _) = field(&line).map_err(|_| Fault::Chunk)?;

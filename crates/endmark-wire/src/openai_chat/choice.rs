@@ -7,7 +7,7 @@ use crate::json::{Fields, Kind, Value};
 use crate::reply::{Choice, ToolCall};
 
 impl Choice {
-    /// The finish reason of this choice when it is whole: `tool_calls`, `function_call` or `stop`.
+    /// Returns the finish reason of this choice when it is complete: `tool_calls`, `function_call` or `stop`.
     pub fn normal_word(&self) -> &'static str {
         match self.tool_calls.first() {
             Some(call) if call.legacy => "function_call",
@@ -26,7 +26,7 @@ pub(super) fn read_choice(value: Value<'_>, position: u32, has_stop: bool) -> Ch
             choice.text = content.text;
             choice.exact &= content.exact;
         }
-        // No continuation can show what was spoken.
+        // No continuation can contain audio.
         choice.mendable &= message.filled("audio").is_none();
         choice.beside = holds_more(&message);
         choice.ends_unshown = choice.beside && choice.text.trim().is_empty();
@@ -52,19 +52,19 @@ pub(super) fn read_choice(value: Value<'_>, position: u32, has_stop: bool) -> Ch
         [&reasoning, &refusal].into_iter().flatten().for_each(|text| choice.written.add(text));
         (choice.reasoned, choice.refused) = (reasoning.is_some(), refusal.is_some());
     }
-    // A message does not say which came first; a model speaks before it calls.
+    // A message does not state the order; a model writes text before it calls.
     choice.last_call_at = choice.text.len();
     choice.wrote_these();
     choice.end(read_finish(&value, choice.index, has_stop, choice.refused));
     choice
 }
 
-/// The number a choice names itself.
+/// Returns the number that a choice states.
 pub(super) fn index_of(choice: &Fields<'_>) -> Option<u32> {
     choice.get("index").and_then(Value::as_u64).and_then(|index| u32::try_from(index).ok())
 }
 
-/// The reasoning in a message or delta, under the names servers have for it.
+/// Returns the reasoning in a message or delta, under any of the names that servers use.
 pub(super) fn reasoning_of(message: &Fields<'_>) -> Option<String> {
     let thinking = || {
         let parts = message.get("content").filter(|content| content.kind() == Kind::Array)?.items();
@@ -77,7 +77,7 @@ pub(super) fn reasoning_of(message: &Fields<'_>) -> Option<String> {
     said(message, "reasoning_content").or_else(|| said(message, "reasoning")).or_else(thinking)
 }
 
-/// A field's text, if it is there and not empty.
+/// Returns a field's text, if present and not empty.
 pub(super) fn said(message: &Fields<'_>, name: &str) -> Option<String> {
     let text = message.get(name).and_then(Value::text)?;
     (!text.is_empty()).then(|| text.into_owned())

@@ -11,11 +11,11 @@ use crate::own_tool::OwnTool;
 use crate::reply::{Choice, ToolCall};
 use crate::wire_format::WireConversation;
 
-/// Every call of a message is answered right behind it.
+/// The results of a message's calls follow directly after it.
 pub(super) const ORDER: Order =
     Order { results_behind_calls: true, turns_of_results: TurnsOfResults::Each, user_first: false };
 
-/// Fields in which servers give the model's reasoning back, as text and as signed pieces.
+/// Fields in which servers return the model's reasoning, as text and as signed pieces.
 const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
 const SEALED: &str = "reasoning_details";
 
@@ -82,7 +82,7 @@ impl WireConversation for Chat {
         message.map(|message| with_role(message, "assistant")).into_iter().collect()
     }
 
-    // Text and calls as they were received, and the reasoning that some servers want back.
+    // Text and calls as they were received, and the reasoning that some servers require back.
     fn said_in(&self, events: &[Value<'_>], choice: &Choice) -> Vec<String> {
         let deltas = || events.iter().filter_map(|event| event.at("choices[0].delta"));
         let content = if choice.text.is_empty() { "null".to_owned() } else { quoted(&choice.text) };
@@ -134,7 +134,7 @@ fn result<'a>(message: Value<'a>, fields: &Fields<'a>) -> Placed<'a> {
     Placed::turn(message, Content::Result(result), Slot::Field(message, "content"))
 }
 
-/// An item of a message's content.
+/// Reads an item of a message's content.
 fn content(part: Value<'_>) -> (Content<'_>, Slot<'_>) {
     let kind = part.field("type").and_then(Value::text).unwrap_or_default();
     let text = part.field("text").or_else(|| part.field("refusal"));

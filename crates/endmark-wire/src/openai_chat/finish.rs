@@ -1,4 +1,4 @@
-//! How a choice ended, by its word and by the fields next to it.
+//! Reads how a choice ended, from its finish reason and the fields next to it.
 
 use std::borrow::Cow;
 
@@ -9,11 +9,12 @@ use crate::finish_reasons::Meaning;
 use crate::json::{Fields, Kind, Value};
 use crate::reply::Finish;
 
-/// Reads the end of a choice object; `None` while it has no `finish_reason`, or one that states no end: some servers write `""`
-/// or `"null"` where others write null, on every chunk.
+/// Reads the end of a choice object, or returns `None` if it has no `finish_reason`, or one that states no end. Some
+/// servers send `""` or `"null"` instead of null on every chunk.
 ///
-/// `stop` with stop sequences in the request counts as one of them unless the server reports the model's own end: most
-/// servers cannot tell. An error in the choice, as `OpenRouter` has it, breaks it off whatever its word is. `refused` is whether the choice carries a refusal, which counts whatever the word is.
+/// `stop` counts as a stop sequence if the request has any, unless the server reports the model's own end: most
+/// servers cannot distinguish them. An error in the choice, which `OpenRouter` sends, breaks it off whatever its word
+/// is. `refused` is whether the choice has a refusal, which counts whatever the word is.
 pub(super) fn read_finish(choice: &Fields<'_>, index: u32, has_stop: bool, refused: bool) -> Option<Finish> {
     let is_failed = choice.get("error").as_ref().is_some_and(states_error);
     let word = choice.get("finish_reason").and_then(Value::text).map(Cow::into_owned);
@@ -38,7 +39,7 @@ pub(super) fn read_finish(choice: &Fields<'_>, index: u32, has_stop: bool, refus
 /// What a server reports, next to the word, about what made the model stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StoppedBy {
-    /// Nothing: the server has no field for it.
+    /// No report: the server has no field for it.
     Unsaid,
     /// The model's own end of turn.
     Model,
@@ -46,8 +47,8 @@ enum StoppedBy {
     Sequence,
 }
 
-/// Reads vLLM's `stop_reason` (null: the model's own end) and SGLang's `matched_stop`. In both a string is
-/// the request's stop sequence, and a number a token: the request's, or one of several that end a turn.
+/// Reads vLLM's `stop_reason` (null: the model's own end) and SGLang's `matched_stop`. In both, a string is the
+/// request's stop sequence. A number is a token: the request's, or one of several that end a turn.
 fn stopped_by(choice: &Fields<'_>) -> StoppedBy {
     if let Some(reason) = choice.get("stop_reason") {
         return match reason.kind() {

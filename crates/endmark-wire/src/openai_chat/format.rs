@@ -1,4 +1,4 @@
-//! Chat Completions among the other formats.
+//! Chat Completions as one of the formats.
 
 use serde_json::value::RawValue;
 
@@ -16,7 +16,7 @@ use crate::stream::Reader;
 use crate::wire_format::{Facts, WireFormat};
 use crate::writer::End;
 
-/// What Azure's paths begin with.
+/// The prefix of Azure's paths.
 const AZURE: &str = "/openai/";
 
 /// OpenAI.
@@ -31,7 +31,7 @@ pub const OPENAI: Provider = Provider {
     keys_begin: &["sk-proj-", "sk-svcacct-", "sk-admin-"],
 };
 
-/// Chat Completions: `POST /v1/chat/completions`, and where Azure has it.
+/// Chat Completions: `POST /v1/chat/completions`, and Azure's paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chat;
 
@@ -71,7 +71,7 @@ impl WireFormat for Chat {
         let model = match path.strip_prefix(AZURE) {
             None if path == "/v1/chat/completions" => None,
             Some("v1/chat/completions") => None,
-            // A deployment is a model under a name of one's own.
+            // A deployment is a model with a custom name.
             Some(below) => {
                 let named = below.strip_prefix("deployments/")?.strip_suffix("/chat/completions")?;
                 if named.is_empty() || named.contains('/') {
@@ -137,7 +137,7 @@ impl ReplyEdit for ResponseEdit<'_> {
     }
 }
 
-/// The word for an end.
+/// Returns the finish reason for an end.
 pub(super) fn word_of(end: End) -> &'static str {
     match end {
         End::Turn => "stop",

@@ -17,10 +17,10 @@ use crate::reply::{Choice, Delta, Event, EventError, Fidelity, Piece, Received, 
 use crate::sse::Frame;
 use crate::stream::{Data, data_in, data_of};
 
-/// Reads a stream, and keeps what has come of it (PC-9).
+/// Reads a stream, and keeps the reply received so far (PC-9).
 ///
-/// At most `keep_bytes` of texts, names and arguments are kept: past that everything kept is dropped and no
-/// choice is [mendable](Choice::mendable) any more, while the chunks are read as before.
+/// It keeps at most `keep_bytes` of texts, names and arguments. Past that limit it drops everything kept, and no
+/// choice is [mendable](Choice::mendable) any more. The chunks are read as before.
 ///
 /// ```
 /// use endmark_wire::openai_chat::{ChatRequest, ChatStream};
@@ -41,23 +41,23 @@ pub struct ChatStream {
     received: Received,
     template: Option<Template>,
     fallback: Template,
-    /// Pieces of calls came that say neither id nor name.
+    /// Whether pieces of calls came that have neither id nor name.
     names_once: bool,
-    /// Counts of the choices that have their own.
+    /// The counts of choices that have their own.
     usages: BTreeMap<u32, Usage>,
 }
 
-/// More choices than a request can ask for; the counts of others are not kept.
+/// More choices than a request can ask for. The counts of further ones are not kept.
 const MAX_COUNTED_CHOICES: usize = 128;
 
-/// Whether an item of `choices` has nothing of a reply but who speaks, as the first of most servers.
+/// Returns whether an item of `choices` has nothing but a role, as the first chunk of most servers.
 fn is_bare(choice: &Fields<'_>, delta: Option<&Fields<'_>>) -> bool {
     let mut said = delta.into_iter().flat_map(Fields::iter);
     choice.filled("finish_reason").is_none() && said.all(|field| field.is("role") || field.value.is_blank())
 }
 
 impl ChatStream {
-    /// A stream that answers this request.
+    /// Creates a reader of the stream that answers this request.
     pub fn new(request: &ChatRequest, keep_bytes: usize) -> Self {
         Self::answering(&request.model, request.has_stop, keep_bytes)
     }
@@ -73,10 +73,10 @@ impl ChatStream {
         }
     }
 
-    /// Reads a frame; a comment says nothing.
+    /// Reads a frame. A comment is an empty event.
     ///
-    /// A broken chunk ends what can be said of the reply: what came before it is kept, but what it held is
-    /// missing in all that follows. Once more is read, no choice is mendable.
+    /// After a broken chunk the reply is incomplete: the part before it is kept, but its content is missing from all
+    /// that follows. Once another chunk is read, no choice is mendable.
     pub fn frame(&mut self, frame: &Frame) -> Result<Event, EventError> {
         let data = data_of(frame, &mut self.received)?;
         Ok(self.data(data))
@@ -98,7 +98,7 @@ impl ChatStream {
             }
             Data::Object(root) => root,
         };
-        // Every chunk is asked after the same few fields: one walk finds them all.
+        // Every chunk is queried for the same few fields: one pass finds them all.
         let fields = Fields::of(root);
         let error = read_error_among(root, &fields);
         let mut event = Event { no_choices: true, error, ..Event::default() };
@@ -118,61 +118,61 @@ impl ChatStream {
             self.received.named(root.word("model"), root.word("id"));
         }
         event.usage = usage_among(&fields).or_else(|| self.count_choices(counted));
-        // A chunk without any choice may say what Azure filtered of the request.
+        // A chunk without any choice may report what Azure filtered in the request.
         let opens = |choices: Value<'_>| if choices.is_blank() { event.usage.is_none() } else { are_bare };
         event.opens = event.error.is_none() && choices.is_some_and(opens);
-        // llama.cpp counts here where usage was not asked for.
+        // llama.cpp counts here if usage was not requested.
         let counted = fields.get("timings").and_then(|timings| timings.field("predicted_n"));
         self.received.event(&event, counted.and_then(Value::as_u64));
         event
     }
 
-    /// What has come so far.
+    /// Returns the reply received so far.
     pub fn received(&self) -> &Received {
         &self.received
     }
 
-    /// The choices, in the order in which they began.
+    /// Returns the choices, in the order in which they began.
     pub fn choices(&self) -> &[Choice] {
         self.received.choices()
     }
 
-    /// The choice with this number, if anything came of it.
+    /// Returns the choice with this number, if anything of it came.
     pub fn choice_at(&self, index: u32) -> Option<&Choice> {
         self.received.choice_at(index)
     }
 
-    /// The model that says it answers; none where the chunks name none.
+    /// Returns the model that the reply names, or `None` if the chunks name none.
     pub fn model(&self) -> Option<&str> {
         self.received.model()
     }
 
-    /// Tokens of the whole reply, once they were counted.
+    /// Returns the tokens of the whole reply, once they were counted.
     pub fn usage(&self) -> Option<&Usage> {
         self.received.usage()
     }
 
-    /// Tokens that were generated; see [`Received::output_tokens`].
+    /// Returns the number of generated tokens; see [`Received::output_tokens`].
     pub fn output_tokens(&self) -> Option<u64> {
         self.received.output_tokens()
     }
 
-    /// How a choice has ended if the stream's bytes end here; see [`Received::ending`].
+    /// Returns how a choice ended if the stream's bytes end here; see [`Received::ending`].
     pub fn ending(&self, choice: u32) -> Ending {
         self.received.ending(choice)
     }
 
-    /// Whether the stream's own end was seen.
+    /// Returns whether the stream's own end came.
     pub fn is_done(&self) -> bool {
         self.received.is_done()
     }
 
-    /// What chunks of this stream look like, for making more of them.
+    /// Returns the common fields of this stream's chunks, for building more of them.
     pub fn template(&self) -> &Template {
         self.template.as_ref().unwrap_or(&self.fallback)
     }
 
-    /// The counts of the choices that have their own, with those of earlier chunks.
+    /// Adds the counts of these choices to those of earlier chunks. Returns the counts of the reply.
     fn count_choices(&mut self, counted: Vec<(u32, Usage)>) -> Option<Usage> {
         if counted.is_empty() {
             return None;
@@ -185,7 +185,7 @@ impl ChatStream {
         of_choices(self.usages.values())
     }
 
-    /// Reads an item of `choices`; answers whether it only opens a reply.
+    /// Reads an item of `choices`. Returns whether it only opens a reply.
     fn choice(&mut self, value: &Fields<'_>, position: u32, event: &mut Event) -> bool {
         let index = index_of(value).unwrap_or(position);
         let mut fidelity = Fidelity::Exact;
@@ -193,7 +193,7 @@ impl ChatStream {
         if let Some(delta) = &delta {
             let ends = value.filled("finish_reason").is_some();
             self.pieces(delta, index, ends, &mut fidelity, &mut event.pieces);
-            // No continuation can show what was spoken.
+            // No continuation can contain audio.
             fidelity = fidelity.max(Fidelity::partial_if(delta.filled("audio").is_some()));
             if holds_more(delta) {
                 self.beside(index);
@@ -202,14 +202,15 @@ impl ChatStream {
             self.received.pieces(index, &[], false);
         }
         let refused = self.choice_at(index).is_some_and(|choice| choice.refused);
-        // Beside an error it says nothing else than that: `"error": {…}, "choices": [{"finish_reason": "error"}]`.
+        // Next to an error the finish reason adds nothing: `"error": {…}, "choices": [{"finish_reason": "error"}]`.
         let finish = read_finish(value, index, self.has_stop, refused).filter(|_| event.error.is_none());
         event.finishes.extend(finish.clone());
         self.received.end(index, finish, fidelity);
         is_bare(value, delta.as_ref())
     }
 
-    /// Notes a part of the server's own. It says nothing of where in the text it stands: a text that came is the one to judge.
+    /// Notes a part that only the server can produce. Its position in the text is unknown, so text that came is still
+    /// judged.
     fn beside(&mut self, choice: u32) {
         if self.choice_at(choice).is_some_and(|choice| !choice.text.trim().is_empty()) {
             self.received.explained(choice);
@@ -218,7 +219,7 @@ impl ChatStream {
         }
     }
 
-    /// What a delta holds. Content of several kinds comes in the order in which a model writes it.
+    /// Reads a delta. Content of several kinds is taken in the order in which a model writes it.
     fn pieces(
         &mut self,
         delta: &Fields<'_>,
@@ -255,7 +256,7 @@ impl ChatStream {
         }
     }
 
-    /// The piece of a call. The next one in the same delta may begin another.
+    /// Reads the piece of a call. The next one in the same delta may begin another call.
     fn call(&mut self, call: &CallView<'_>, choice: u32, ends: bool, fidelity: &mut Fidelity) -> Delta {
         let owner = whose(call, choice, &self.received, ends, self.names_once);
         let index = owner.call;
@@ -268,7 +269,7 @@ impl ChatStream {
         let delta = Delta { choice, piece };
         self.received.pieces(choice, std::slice::from_ref(&delta), call.legacy);
         if owner.is_uncertain {
-            // Nothing can be asked for behind what may be two calls.
+            // Nothing can be requested after a piece that may belong to two calls.
             self.received.explained(choice);
         }
         if call.free_text {

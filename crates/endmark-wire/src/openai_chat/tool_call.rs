@@ -3,7 +3,7 @@
 use crate::json::{Fields, Kind, Value, quoted};
 use crate::reply::ToolCall;
 
-/// The call as an item of a message's `tool_calls`.
+/// Returns the call as an item of a message's `tool_calls`.
 pub(super) fn call_json(call: &ToolCall) -> String {
     let id = call.id.as_ref().map(|id| format!("\"id\":{},", quoted(id))).unwrap_or_default();
     let (kind, field) = form_of(call);
@@ -14,7 +14,7 @@ pub(super) fn call_json(call: &ToolCall) -> String {
     )
 }
 
-/// A call's `type`, which is also the name of the object that it consists of; and the field with the arguments in that.
+/// Returns a call's `type`, which is also the name of its object, and the field with the arguments in that object.
 pub(super) fn form_of(call: &ToolCall) -> (&'static str, &'static str) {
     if call.free_text { (CUSTOM, "input") } else { ("function", "arguments") }
 }
@@ -22,24 +22,24 @@ pub(super) fn form_of(call: &ToolCall) -> (&'static str, &'static str) {
 /// The type of a call of a tool that takes free text.
 const CUSTOM: &str = "custom";
 
-/// What an item of `tool_calls`, or a `function_call`, says; as much as is there.
+/// The present fields of an item of `tool_calls`, or of a `function_call`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CallView<'a> {
-    /// The index it names itself.
+    /// The index that it states.
     pub(super) index: Option<u32>,
     pub(super) id: Option<String>,
     pub(super) name: Option<String>,
-    /// The value that holds the arguments.
+    /// The value with the arguments.
     pub(super) arguments: Option<Value<'a>>,
     pub(super) legacy: bool,
-    /// Whether it calls a function or a custom tool. What a call of another kind holds is not read.
+    /// Whether it calls a function or a custom tool. The content of other calls is not read.
     pub(super) is_known: bool,
     /// Whether it calls a custom tool, which takes free text.
     pub(super) free_text: bool,
 }
 
 impl<'a> CallView<'a> {
-    /// The calls of a message or of a delta: `tool_calls`, and the legacy `function_call`.
+    /// Returns the calls of a message or delta: `tool_calls`, and the legacy `function_call`.
     pub(super) fn all(message: &Fields<'a>) -> impl Iterator<Item = CallView<'a>> + use<'a> {
         let calls = message.get("tool_calls").into_iter().flat_map(Value::items).map(|call| {
             let (free_text, is_function) = (calls_custom(call), calls_function(call));
@@ -65,8 +65,8 @@ impl<'a> CallView<'a> {
         CallView { index: None, id: None, name, arguments, legacy, is_known: true, free_text: false }
     }
 
-    /// The arguments' text, and whether it is exactly what was sent. Some servers send an object where the
-    /// format has a string: its source is the text then.
+    /// Returns the arguments' text, and whether it is exactly what was sent. Some servers send an object instead of a
+    /// string: its source is the text then.
     pub(super) fn arguments_text(&self) -> (String, bool) {
         match self.arguments.map(|arguments| (arguments, arguments.decoded())) {
             Some((_, Some(decoded))) => (decoded.text.into_owned(), decoded.exact),
@@ -76,8 +76,8 @@ impl<'a> CallView<'a> {
     }
 }
 
-/// Whether an item of `tool_calls` calls a function, by its `type`. Pieces of a stream come without one, and
-/// from some servers with null or a blank one: then a `custom` object without a `function` tells.
+/// Returns whether an item of `tool_calls` calls a function, by its `type`. Pieces of a stream have none, and some
+/// servers send null or a blank one. A `custom` object without a `function` decides then.
 fn calls_function(call: Value<'_>) -> bool {
     let Some(kind) = call.field("type").filter(|kind| !kind.is_null()) else { return !holds_custom(call) };
     match kind.text() {
@@ -87,7 +87,7 @@ fn calls_function(call: Value<'_>) -> bool {
     }
 }
 
-/// The same for a custom tool.
+/// Returns whether it calls a custom tool, in the same way.
 fn calls_custom(call: Value<'_>) -> bool {
     let word = call.field("type").filter(|kind| !kind.is_null()).map(Value::text);
     match word {

@@ -14,13 +14,13 @@ const KNOWN: [&str; 5] = [
     "completion_tokens_details.reasoning_tokens",
 ];
 
-/// The counts of a response or a chunk; `None` if it counts nothing. Groq also has them in `x_groq`.
+/// Returns the counts of a response or a chunk, or `None` if it counts nothing. Groq also has them in `x_groq`.
 pub(super) fn usage_among(root: &Fields<'_>) -> Option<Usage> {
     let own = root.get("usage").and_then(read_usage);
     own.or_else(|| root.get("x_groq")?.field("usage").and_then(read_usage))
 }
 
-/// The counts of each choice that has its own, as the last chunk of each has them at Moonshot.
+/// Returns the counts of each choice that has its own, such as the last chunk of each choice at Moonshot.
 pub(super) fn usage_by_choice(choices: Value<'_>) -> impl Iterator<Item = (u32, Usage)> {
     let choices = (0..).zip(choices.items());
     choices.filter_map(|(position, choice)| {
@@ -29,12 +29,12 @@ pub(super) fn usage_by_choice(choices: Value<'_>) -> impl Iterator<Item = (u32, 
     })
 }
 
-/// The counts of a choice that has its own.
+/// Returns the counts of a choice that has its own.
 pub(super) fn usage_of_choice(choice: &Fields<'_>) -> Option<Usage> {
     choice.get("usage").and_then(read_usage)
 }
 
-/// The counts of a reply by those of its choices, which all have the same prompt.
+/// Returns the counts of a reply from those of its choices, which all have the same prompt.
 pub(super) fn of_choices<'a>(usages: impl Iterator<Item = &'a Usage>) -> Option<Usage> {
     usages.cloned().reduce(|sum, next| {
         let (prompt, cached, written) = (sum.prompt.max(next.prompt), sum.cached, sum.written);
@@ -51,7 +51,7 @@ pub(crate) fn read_usage(value: Value<'_>) -> Option<Usage> {
     let (prompt, completion) = (count("prompt_tokens"), count("completion_tokens"));
     let total = count("total_tokens");
     if prompt.is_none() && completion.is_none() {
-        // A total alone counts, too: what it consists of is estimated.
+        // A total alone counts, too: its parts are estimated.
         return total.map(|total| Usage { total, ..Usage::default() });
     }
     let cached = [
@@ -83,7 +83,7 @@ pub(crate) fn read_usage(value: Value<'_>) -> Option<Usage> {
     })
 }
 
-/// The counts as a `usage` object.
+/// Returns the counts as a `usage` object.
 pub(super) fn usage_json(usage: &Usage) -> String {
     use std::fmt::Write as _;
     let mut json = format!(
@@ -101,8 +101,8 @@ pub(super) fn usage_json(usage: &Usage) -> String {
     usage.details.added_to(json)
 }
 
-/// Writes the counts over those of the document's `usage`, and over those of a choice that has its own and is the only one.
-/// Of several choices none keeps its own: which one further calls were for is not known here.
+/// Writes the counts over those of the document's `usage`, and over those of a choice that has its own and is the
+/// only one. Several choices lose their own counts, since it is unknown which of them further calls were for.
 pub(super) fn write_usage(counts: &Usage, edits: &mut Edits<'_>) {
     let root = edits.original();
     match root.field("usage").and_then(|usage| usage.of_kind(Kind::Object)) {

@@ -1,7 +1,7 @@
 //! The input items of a Responses request as turns (CX-3).
 //!
-//! A call and its output are items of their own, and anything may stand between them: they are paired by `call_id`
-//! alone. An item of reasoning belongs to the one behind it.
+//! A call and its output are separate items, and other items may be between them: only `call_id` pairs them. A
+//! reasoning item belongs to the next item.
 
 use std::borrow::Cow;
 
@@ -14,14 +14,14 @@ use crate::own_tool::OwnTool;
 use crate::reply::Choice;
 use crate::wire_format::WireConversation;
 
-/// Calls are paired with their outputs by id, wherever they stand.
+/// Calls are paired with their outputs by id, in any position.
 pub(super) const ORDER: Order =
     Order { results_behind_calls: false, turns_of_results: TurnsOfResults::Each, user_first: false };
 
-/// Kinds of calls whose outputs are a text.
+/// Types of calls whose outputs are text.
 const ANSWERED_BY_TEXT: [&str; 3] = ["function_call", "custom_tool_call", "local_shell_call"];
 
-/// Who speaks in an item, and its parts.
+/// Returns the role of an item, and its parts.
 pub(super) fn turn(item: Value<'_>) -> Result<(Role, Vec<Placed<'_>>), &'static str> {
     if let Some(text) = item.text() {
         return Ok((Role::User, vec![Placed::turn(item, Content::Text(text), Slot::Text(item))]));
@@ -82,7 +82,7 @@ pub(super) fn turn(item: Value<'_>) -> Result<(Role, Vec<Placed<'_>>), &'static 
 }
 
 impl WireConversation for Responses {
-    // Whatever its kind, calls are the model's, and so is what the server did for it.
+    // Calls of any kind are the model's, and so are the server's actions for it.
     fn role(&self, item: Value<'_>) -> Option<Role> {
         if item.kind() == Kind::String {
             return Some(Role::User);
@@ -118,14 +118,14 @@ impl WireConversation for Responses {
 
     fn written_tool(&self, tool: &OwnTool<'_>) -> String {
         let (name, description) = (quoted(tool.name), quoted(tool.description));
-        // The strict form, which is the default, has no arguments that may be left out.
+        // The strict form, which is the default, does not allow optional arguments.
         format!(
             "{{\"type\":\"function\",\"name\":{name},\"description\":{description},\"parameters\":{},\"strict\":false}}",
             tool.schema
         )
     }
 
-    // Reasoning that its server neither keeps nor gave in a sealed form is left out: its id would mean nothing.
+    // Reasoning that the server neither stores nor sent in encrypted form is omitted: its id would be unknown.
     fn said(&self, root: Value<'_>) -> Vec<String> {
         let is_kept = root.field("store").and_then(Value::as_bool) != Some(false);
         let can_stand = |item: &Value<'_>| {
@@ -135,7 +135,7 @@ impl WireConversation for Responses {
         items.filter(can_stand).map(|item| item.raw().to_owned()).collect()
     }
 
-    // The items of the response that it ends with; where it has no such end, those that were done.
+    // The items of the final response or, if there is none, those that were completed.
     fn said_in(&self, events: &[Value<'_>], _choice: &Choice) -> Vec<String> {
         let ended = events.iter().rev().filter_map(|event| event.field("response"));
         if let Some(response) = { ended }.find(|response| response.filled("output").is_some()) {
@@ -160,15 +160,16 @@ fn role_of(kind: Option<&str>, role: Option<&str>) -> Option<Role> {
     }
 }
 
-/// Whether an item answers another one, which it names by its id. The output of a tool search names its call only where the
-/// client searched.
+/// Returns whether an item answers another one, which it names by id. The output of a tool search names its call only
+/// if the client searched.
 fn is_result(kind: &str, names_call: bool) -> bool {
     kind.ends_with("_call_output")
         || kind == "mcp_approval_response"
         || (kind.ends_with("_output") && names_call)
 }
 
-/// Where the text of a result can be changed: where it is a string or may be one, or the output of shell commands.
+/// Returns where the text of a result can be changed: a string or a value that may be one, or the output of shell
+/// commands.
 fn output_slot<'a>(item: Value<'a>, kind: &str, output: Option<Value<'a>>) -> Slot<'a> {
     let is_answered_by_text =
         kind.strip_suffix("_output").is_some_and(|call| ANSWERED_BY_TEXT.contains(&call));
@@ -180,12 +181,12 @@ fn output_slot<'a>(item: Value<'a>, kind: &str, output: Option<Value<'a>>) -> Sl
     }
 }
 
-/// Whether an item is something that the server did, or a call that it has made or left to the client.
+/// Returns whether an item is an action of the server, or a call that it made or left to the client.
 fn is_of_server(kind: &str) -> bool {
     kind.ends_with("_call") || kind.starts_with("compaction") || kind.starts_with("mcp_")
 }
 
-/// The id of the stored item that this one refers to. A reference need not state its type.
+/// Returns the id of the stored item that this one refers to. A reference need not state its type.
 pub(super) fn reference(item: Value<'_>) -> Option<Value<'_>> {
     let id = item.field("id").filter(|id| id.kind() == Kind::String)?;
     let says = |name| item.field(name).and_then(Value::text);
@@ -210,7 +211,7 @@ fn message(item: Value<'_>) -> Vec<Placed<'_>> {
     text.into_iter().chain(Placed::items(item, "content", content)).collect()
 }
 
-/// An item of a message's content.
+/// Reads an item of a message's content.
 fn content(part: Value<'_>) -> (Content<'_>, Slot<'_>) {
     let kind = part.field("type").and_then(Value::text).unwrap_or_default();
     let text = part.field("text").or_else(|| part.field("refusal"));
@@ -231,7 +232,7 @@ fn content(part: Value<'_>) -> (Content<'_>, Slot<'_>) {
     (Content::Media(Media { kind, name }), Slot::None)
 }
 
-/// The text of a call's output, or its JSON where it has no text.
+/// Returns the text of a call's output, or its JSON if it has no text.
 fn output_text(output: Value<'_>) -> Cow<'_, str> {
     let has_text = || output.items().any(|part| part.field("text").is_some());
     let of_commands = || {

@@ -1,4 +1,4 @@
-//! A request, viewed.
+//! A view of a Responses request.
 
 use endmark_text::Format;
 
@@ -12,7 +12,7 @@ impl WireRequest for Responses {
     fn view(&self, root: Value<'_>, _address: &Address) -> View {
         let fields = Fields::of(root);
         let input = fields.get("input").filter(|input| matches!(input.kind(), Kind::String | Kind::Array));
-        // A stored prompt, or the response before, can be all that is asked with.
+        // A stored prompt or the previous response can be the whole request.
         let asks_nothing = input.is_none()
             && ["prompt", "previous_response_id", "conversation"]
                 .iter()
@@ -58,13 +58,13 @@ impl WireRequest for Responses {
     }
 }
 
-/// The last item, if it is a message of the assistant's: some servers go on from it.
+/// Returns the last item, if it is an assistant message: some servers continue it.
 pub(super) fn last_assistant(root: Value<'_>) -> Option<Value<'_>> {
     let last = root.field("input")?.items().last()?;
     last.says("role", "assistant").then_some(last)
 }
 
-/// The strings that hold the text of a message in `input`.
+/// Returns the strings with the text of a message in `input`.
 pub(super) fn text_parts(item: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     let parts = item.field("content").into_iter().flat_map(Value::items);
     let texts = parts.filter(|part| {

@@ -1,4 +1,4 @@
-//! How a response ended.
+//! The end of a response.
 
 use crate::finish_reasons::Meaning;
 use crate::json::Value;
@@ -6,11 +6,11 @@ use crate::reply::Finish;
 
 const FORMAT: &str = "openai_responses";
 
-/// Reads how a response ended; `None` while it has not (PC-8). `has_stop` is whether the request names stop sequences,
-/// which some servers take: they report `completed` for them, too.
+/// Reads how a response ended, or returns `None` while it has not (PC-8). `has_stop` is whether the request names
+/// stop sequences, which some servers accept: they report `completed` for them, too.
 ///
-/// An incomplete response without a reason is cut at its limit: of the reasons there are, it is the one that
-/// servers have left out.
+/// An incomplete response without a reason is cut at its limit, because that is the reason which servers are known to
+/// omit.
 pub(super) fn read(response: Value<'_>, has_stop: bool) -> Option<Finish> {
     let status = response.word("status")?;
     let reason = response.field("incomplete_details").and_then(|details| details.word("reason"));
@@ -18,7 +18,7 @@ pub(super) fn read(response: Value<'_>, has_stop: bool) -> Option<Finish> {
     Finish::read(FORMAT, 0, word, has_stop)
 }
 
-/// Whether a response states that more of it is to come: it waits in a queue, or is in progress.
+/// Returns whether a response states that more of it is to come: it is queued or in progress.
 pub(super) fn is_at_work(response: Value<'_>) -> bool {
     let status = response.word("status").filter(|status| !status.trim().is_empty());
     status.is_some_and(|status| Meaning::of(FORMAT, &status) == Meaning::NotEnded)

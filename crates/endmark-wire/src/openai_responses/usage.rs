@@ -15,13 +15,13 @@ const KNOWN: [&str; 5] = [
     "output_tokens_details.reasoning_tokens",
 ];
 
-/// The counts of a response; none if it counts nothing.
+/// Returns the counts of a response, or `None` if it counts nothing.
 pub(crate) fn read(response: Value<'_>) -> Option<Usage> {
     let usage = response.field("usage")?;
     let count = |path| usage.at(path).and_then(Value::as_u64);
     let (prompt, completion) = (count("input_tokens"), count("output_tokens"));
     if prompt.is_none() && completion.is_none() {
-        // A total alone counts, too: what it consists of is estimated.
+        // A total alone counts, too: its parts are estimated.
         return count("total_tokens").map(|total| Usage { total, ..Usage::default() });
     }
     let cached = count("input_tokens_details.cached_tokens");
@@ -66,7 +66,7 @@ pub(super) fn write<'a>(edits: &mut Edits<'a>, response: Value<'a>, counts: &Usa
     detail("output_tokens_details", "reasoning_tokens", counts.reasoning);
 }
 
-/// The counts as a `usage` object.
+/// Returns the counts as a `usage` object.
 pub(super) fn json(counts: &Usage) -> String {
     let mut json = format!(
         "{{\"input_tokens\":{},\"output_tokens\":{},\"total_tokens\":{}",

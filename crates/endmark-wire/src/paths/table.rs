@@ -1,13 +1,15 @@
-//! The table.
+//! The table of the providers' paths.
 //!
-//! Sources: every path that the clients openai 3.54.0, anthropic 2.12.0 and google-genai 3.4.0 (from the Python index) send model calls to, the
-//! roots that their Azure and Vertex AI clients put before them, and for reranking the READMEs of vLLM's and llama.cpp's
-//! servers. A path of theirs that is not here (organizations, agents, vaults) is unknown, and is refused as such.
+//! Sources: every path to which the clients openai 3.54.0, anthropic 2.12.0 and google-genai 3.4.0 (from the Python
+//! index) send model calls, and the roots of their Azure and Vertex AI clients. For reranking: the READMEs of vLLM's
+//! and llama.cpp's servers. Any other path of theirs (organizations, agents, vaults) is unknown, and is refused as
+//! such.
 
 use super::{COMPLETIONS, Cost, ModelPlace, Service};
 use crate::deciding::{Deciding, fields};
 
-/// A path below one of its roots. `{}` is any segment, `{model}` one that is a model's name, and `**` any rest.
+/// A path below one of its roots. `{}` is any segment, `{model}` is a segment with a model's name, and `**` is any
+/// rest.
 pub(super) struct Row {
     pub(super) roots: &'static [&'static str],
     path: &'static str,
@@ -15,10 +17,10 @@ pub(super) struct Row {
     pub(super) model: ModelPlace,
 }
 
-/// What a path was found to be.
+/// A path that matches a row.
 pub(super) struct Matched {
     pub(super) model: Option<String>,
-    /// Whether it is spelled as in the table, and not only if case is ignored.
+    /// Whether its spelling is that of the table, including case.
     pub(super) is_exact: bool,
 }
 
@@ -57,22 +59,22 @@ const fn free(roots: &'static [&'static str], path: &'static str) -> Row {
     row(roots, path, Cost::Free, ModelPlace::Nowhere)
 }
 
-/// Of which the model counts, although it costs nothing.
+/// A free path whose model still counts.
 const fn free_of(roots: &'static [&'static str], path: &'static str) -> Row {
     row(roots, path, Cost::Free, ModelPlace::Here)
 }
 
-/// Billed by other units than tokens, with the model in the request.
+/// A path billed by other units than tokens, with the model in the request.
 const fn media(roots: &'static [&'static str], path: &'static str, kind: &'static str) -> Row {
     row(roots, path, Cost::Uncounted(kind), ModelPlace::Here)
 }
 
-/// Done later or for something that is stored, where the model is named, too.
+/// A path for a batch or a stored object, which also names the model.
 const fn stored(roots: &'static [&'static str], path: &'static str, kind: &'static str) -> Row {
     row(roots, path, Cost::Uncounted(kind), ModelPlace::Elsewhere)
 }
 
-/// The first row that matches counts.
+/// The table; the first row that matches counts.
 pub(super) const TABLE: &[Row] = &[
     reply(OPENAI, "/chat/completions"),
     reply(OPENAI, "/responses"),

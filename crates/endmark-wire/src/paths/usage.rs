@@ -1,11 +1,11 @@
-//! The tokens that an answer reports, whatever it is the answer to.
+//! The tokens that a response of any kind reports.
 
 use crate::json::{Kind, Value};
 use crate::reply::Usage;
 use crate::{gemini, openai_chat, openai_responses};
 
-/// The usage that a JSON answer, or an event of a stream, reports; of an array that of its last item. A service that
-/// only reports a total has no output.
+/// Returns the usage that a JSON response or an event of a stream reports. For an array it is that of its last item.
+/// A service that reports only a total has no output.
 ///
 /// ```
 /// use endmark_wire::{json::Value, paths::usage_in};
@@ -21,13 +21,13 @@ pub fn usage_in(answer: Value<'_>) -> Option<Usage> {
         _ => answer,
     };
     let of_chat = || openai_chat::usage_of(answer.field("usage")?);
-    // Both have a `usage`, and Chat's names are more common.
+    // Both formats have a `usage`, and Chat's names are more common.
     let usage = gemini::usage_of(answer).or_else(of_chat).filter(|usage| !usage.is_total_alone());
     let usage = usage.or_else(|| openai_responses::usage_of(answer))?;
     Some(if usage.is_total_alone() { Usage { prompt: usage.total, ..usage } } else { usage })
 }
 
-/// Whether an event of a stream only counts its tokens, as the one that `include_usage` adds.
+/// Returns whether an event of a stream only counts its tokens, such as the one that `include_usage` adds.
 ///
 /// ```
 /// use endmark_wire::{json::Value, paths::only_counts};

@@ -1,11 +1,11 @@
-//! A text that grows as long as its reply does.
+//! Growth of a text that is kept while its reply comes.
 
-/// A text of more bytes is given room for many at once.
+/// The capacity in bytes from which a text gets more room in large steps.
 const LONG_TEXT_BYTES: usize = 16 * 1024;
 
-/// The least room of a long text, in bytes. So much has pages of its own in common allocators, which the system gives
-/// one by one as they are written to: room that is not needed costs nothing, and more of it moves nothing. A thousand
-/// replies that each grow a little beside the others would leave behind holes, in which none of them fits any more.
+/// The least room of a long text, in bytes. Common allocators give this size its own pages, which the system provides
+/// one by one when they are written to. Unused room costs nothing, and growing it copies nothing. A thousand replies
+/// that grow in small steps next to each other would leave holes that fit none of them.
 const MIN_ROOM_BYTES: usize = 128 * 1024;
 
 /// Appends to a text that is kept until its reply ends.

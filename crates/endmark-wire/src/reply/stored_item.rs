@@ -2,7 +2,7 @@
 
 use crate::json::Value;
 
-/// An item of a reply that its provider stores by an id.
+/// An item of a reply that its provider stores under an id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredItem {
     /// The id.
@@ -12,7 +12,7 @@ pub struct StoredItem {
 }
 
 impl StoredItem {
-    /// Reads one. Returns `None` for an item without an id, and for one that is incomplete.
+    /// Reads an item. Returns `None` for an item without an id, and for an incomplete one.
     pub(crate) fn whole(json: &str) -> Option<Self> {
         let item = Value::parse_str(json).ok().filter(|item| !item.says("status", "incomplete"))?;
         Some(Self { id: item.word("id").filter(|id| !id.is_empty())?, json: json.to_owned() })

@@ -1,8 +1,8 @@
-//! How many tokens a call took, as the provider reports them.
+//! The tokens of a call, as the provider reports them.
 
 use super::Details;
 
-/// Tokens of one call, or of several together.
+/// The tokens of one call, or of several together.
 ///
 /// ```
 /// use endmark_wire::reply::Usage;
@@ -13,48 +13,48 @@ use super::Details;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// Tokens of the prompt, cached ones included.
+    /// Tokens of the prompt, including cached ones.
     pub prompt: u64,
-    /// Tokens that were generated, reasoning included.
+    /// Generated tokens, including reasoning.
     pub completion: u64,
-    /// Both together.
+    /// The sum of both.
     pub total: u64,
-    /// Tokens of the prompt that were written to a cache, where the provider counts them.
+    /// Tokens of the prompt that were written to a cache, if the provider counts them.
     pub written: Option<u64>,
     /// Tokens of the prompt that were read from a cache.
     pub cached: Option<u64>,
     /// Generated tokens that were reasoning.
     pub reasoning: Option<u64>,
-    /// What the provider counts besides.
+    /// Further counts of the provider.
     pub details: Details,
 }
 
-/// Google's word for tokens of audio.
+/// Google's name for audio tokens.
 const AUDIO: &str = "AUDIO";
 
-/// Where OpenAI's formats count parts of the prompt.
+/// The objects in which OpenAI's formats count parts of the prompt.
 const PROMPT_AT_OPENAI: [&str; 2] = ["prompt_tokens_details", "input_tokens_details"];
 
 impl Usage {
-    /// Tokens of the prompt that were written to a cache, however long it keeps them.
+    /// Returns the tokens of the prompt that were written to a cache, for any lifetime.
     pub fn cache_writes(&self) -> Option<u64> {
         let at_openai = |object| self.details.member(object, "cache_write_tokens");
         self.written.or_else(|| PROMPT_AT_OPENAI.into_iter().find_map(at_openai))
     }
 
-    /// Tokens of audio in the prompt, cached ones included.
+    /// Returns the audio tokens in the prompt, including cached ones.
     pub fn prompt_audio(&self) -> Option<u64> {
         let at_openai = |object| self.details.member(object, "audio_tokens");
         let at_google = || self.details.kind("promptTokensDetails", AUDIO);
         PROMPT_AT_OPENAI.into_iter().find_map(at_openai).or_else(at_google)
     }
 
-    /// Tokens of audio in the prompt that were read from a cache.
+    /// Returns the audio tokens in the prompt that were read from a cache.
     pub fn cached_audio(&self) -> Option<u64> {
         self.details.kind("cacheTokensDetails", AUDIO)
     }
 
-    /// Tokens of audio that were generated.
+    /// Returns the generated audio tokens.
     pub fn completion_audio(&self) -> Option<u64> {
         let at_openai = |object| self.details.member(object, "audio_tokens");
         let at_google = || self.details.kind("candidatesTokensDetails", AUDIO);
@@ -64,23 +64,23 @@ impl Usage {
             .or_else(at_google)
     }
 
-    /// Searches of the web that the provider counts.
+    /// Returns the number of web searches that the provider counts.
     pub fn web_searches(&self) -> Option<u64> {
         let at_perplexity = || self.details.count("num_search_queries");
         self.details.member("server_tool_use", "web_search_requests").or_else(at_perplexity)
     }
 
-    /// Of these, the ones that it keeps for an hour: Anthropic bills them apart.
+    /// Returns the tokens written to a cache for one hour, which Anthropic bills separately.
     pub fn cache_writes_for_an_hour(&self) -> Option<u64> {
         self.details.member("cache_creation", "ephemeral_1h_input_tokens")
     }
 
-    /// Whether the provider reports a total, and not the prompt and the reply that it consists of.
+    /// Returns whether the provider reports only a total, without prompt and reply.
     pub fn is_total_alone(&self) -> bool {
         self.total > 0 && self.prompt == 0 && self.completion == 0
     }
 
-    /// Returns the largest count of tokens in it.
+    /// Returns the largest of its token counts.
     pub fn largest_count(&self) -> u64 {
         let parts = [
             self.cached,
@@ -96,7 +96,7 @@ impl Usage {
     }
 }
 
-/// What a provider states of the tokens of a call.
+/// The token counts of a call as a provider states them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct StatedCounts {
     pub(crate) prompt: u64,
@@ -110,9 +110,9 @@ pub(crate) struct StatedCounts {
 impl StatedCounts {
     /// Returns the prompt, the completion and the total, with each part within its whole.
     ///
-    /// Where the total shows that a part is not within its whole, it is added: xAI and Google count reasoning beside the
-    /// completion, and some proxies the cached tokens of Anthropic beside the prompt. Parts that do not add up to the total
-    /// stay as they are stated: the sum of prompt and completion is then not the total.
+    /// If the total shows that a part is outside its whole, the part is added. xAI and Google count reasoning outside
+    /// the completion, and some proxies count Anthropic's cached tokens outside the prompt. Parts that do not add up
+    /// to the total stay as stated: the sum of prompt and completion is then not the total.
     pub(crate) fn with_parts_within(self) -> (u64, u64, u64) {
         let Self { mut prompt, mut completion, in_cache, reasoning, .. } = self;
         let stated = prompt.saturating_add(completion);
@@ -130,7 +130,7 @@ impl StatedCounts {
         };
         prompt = prompt.saturating_add(beside_prompt);
         completion = completion.saturating_add(beside_completion);
-        // No part is more than its whole.
+        // No part exceeds its whole.
         if in_cache > prompt {
             prompt = prompt.saturating_add(in_cache);
         }
@@ -144,7 +144,7 @@ impl StatedCounts {
 }
 
 impl Usage {
-    /// Whether nothing was counted.
+    /// Returns whether nothing was counted.
     pub(crate) fn is_zero(&self) -> bool {
         self.prompt == 0 && self.completion == 0 && self.total == 0
     }

@@ -1,6 +1,6 @@
 //! Writes frames of an event stream.
 
-/// A frame that carries this JSON; JSON of several lines becomes several lines of data.
+/// Returns a frame with this JSON. JSON of several lines becomes several lines of data.
 ///
 /// ```
 /// assert_eq!(endmark_wire::sse::data_frame(b"{\"a\":1}"), b"data: {\"a\":1}\n\n");
@@ -12,7 +12,7 @@ pub fn data_frame(json: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The same for an event with a name, which is one line.
+/// Returns a frame with this JSON and an event name, which is one line.
 ///
 /// ```
 /// assert_eq!(endmark_wire::sse::event_frame("ping", b"{}"), b"event: ping\ndata: {}\n\n");
@@ -27,7 +27,7 @@ pub fn event_frame(name: &str, json: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A comment, which clients ignore: it keeps a silent connection alive.
+/// Returns a comment, which clients ignore. It keeps a silent connection alive.
 ///
 /// ```
 /// assert_eq!(endmark_wire::sse::comment("endmark: resuming"), b": endmark: resuming\n\n");
@@ -43,7 +43,7 @@ pub fn comment(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Appends the lines that carry this data, each with this end.
+/// Appends the lines with this data, each with this line end.
 pub(super) fn append_data(bytes: &mut Vec<u8>, data: &[u8], end: &[u8]) {
     for line in split_lines(data) {
         bytes.extend_from_slice(b"data: ");
@@ -52,7 +52,7 @@ pub(super) fn append_data(bytes: &mut Vec<u8>, data: &[u8], end: &[u8]) {
     }
 }
 
-/// The lines of a text, at every LF, CRLF or CR; at least one.
+/// Returns the lines of a text, split at every LF, CRLF or CR; at least one.
 fn split_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {

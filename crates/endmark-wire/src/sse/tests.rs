@@ -4,7 +4,7 @@ use super::*;
 
 const LIMIT: usize = 1 << 16;
 
-/// Frames and tail of an input that arrives in these pieces.
+/// Returns the frames and the tail of an input that arrives in these pieces.
 fn decode(pieces: &[&[u8]], limit: usize) -> (Vec<Frame>, Tail, bool) {
     let mut decoder = Decoder::new(limit);
     let mut frames = Vec::new();
@@ -16,7 +16,7 @@ fn decode(pieces: &[&[u8]], limit: usize) -> (Vec<Frame>, Tail, bool) {
     (frames, decoder.finish(), too_long)
 }
 
-/// The same as a client sees it: the frames that carry data, with their event.
+/// Returns the input as a client sees it: the frames with data, with their event names.
 fn events(input: &str) -> Vec<(Option<String>, String)> {
     let (mut frames, tail, _) = decode(&[input.as_bytes()], LIMIT);
     if let Tail::Frame(frame) = tail {
@@ -35,7 +35,7 @@ fn raws(frames: &[Frame], tail: &Tail) -> Vec<u8> {
     bytes
 }
 
-/// Our own table of what the standard says (WHATWG HTML, 9.2.6), after the cases of the web platform tests.
+/// Cases of the standard (WHATWG HTML, 9.2.6), modelled on those of the web platform tests.
 const VECTORS: [(&str, &[&str]); 20] = [
     (
         "data:msg\ndata:msg\n\n:\nfield:msg\n\nfield:msg\nData:data\n\ndata\n\ndata:end\n\n",
@@ -128,7 +128,7 @@ fn the_limit_is_in_bytes_of_one_frame() {
         assert!(!decode(&pieces, exact.len()).2);
         assert!(decode(&pieces, exact.len() - 1).2);
     }
-    // Many small frames in one piece are no long frame.
+    // Many small frames in one piece are not a long frame.
     let many = exact.repeat(1000);
     let (frames, tail, too_long) = decode(&[&many], exact.len());
     assert_eq!((frames.len(), tail, too_long), (1000, Tail::Clean, false));
@@ -187,7 +187,7 @@ fn other_data_stands_behind_a_byte_order_mark() {
         }
         assert_eq!(frames[0].with_data(b"NEW"), expected.as_bytes(), "{input:?}");
     }
-    // Later in a stream it is no mark: the line has another name, and stays.
+    // Later in a stream it is not a byte order mark: the line has another name, and stays.
     let (frames, _, _) = decode(&["data: a\n\n\u{FEFF}data: b\ndata: c\n\n".as_bytes()], LIMIT);
     assert_eq!(frames[1].with_data(b"NEW"), "\u{FEFF}data: b\ndata: NEW\n\n".as_bytes());
 }
@@ -214,7 +214,7 @@ fn other_data_keeps_the_blank_line_where_lines_end_in_several_ways() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever the bytes are and however they are cut: nothing is lost, and the frames are the same.
+    /// For any bytes and cuts, nothing is lost and the frames are the same.
     #[test]
     fn frames_do_not_depend_on_the_cuts(
         parts in prop::collection::vec(prop::sample::select(vec![

@@ -1,4 +1,4 @@
-//! Blocks that are held back, with a call that may be cut before them or in them: each is written where it stands.
+//! Held blocks around a call that may be cut. Each block is written at its own position.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use crate::reply::{Event, Piece, ToolCall};
 use crate::sse::Frame;
 
 impl MessageWriter {
-    /// A frame that was held back, under the number that its block has for the client.
+    /// Returns a held frame, with the number that its block has for the client.
     pub(super) fn pass_held(&mut self, frame: &Frame) -> Vec<u8> {
         let own = self.numbers.as_ref().and_then(|_| block_of(frame));
         let given = self.numbers.as_mut().zip(own).and_then(|(numbers, own)| {
@@ -30,7 +30,7 @@ impl MessageWriter {
         bytes
     }
 
-    /// Of what is held back, all blocks that the client has nothing of; what it has a block's beginning of was closed.
+    /// Returns all held blocks of which the client has nothing. Blocks of which it has the beginning were closed.
     pub(super) fn pass_blocks(&mut self, held: &[(Frame, Event)]) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut begun = HashSet::new();
@@ -46,8 +46,8 @@ impl MessageWriter {
         bytes
     }
 
-    /// A call of which the client has nothing, and whose block is held back: with these arguments, and before it the blocks
-    /// in front of it. None where no block of it is held.
+    /// Returns a call whose block is held and of which the client has nothing, with these arguments. The held blocks
+    /// before it come first. Returns `None` if none of its block is held.
     pub(super) fn held_call(&mut self, call: &ToolCall) -> Option<Vec<u8>> {
         self.held.gather(|frame, _| block_of(frame));
         let position = self.held.events().position(|event| has_piece_of(event, call.index))?;
@@ -68,8 +68,8 @@ impl MessageWriter {
         Some(bytes)
     }
 
-    /// Takes the blocks of these calls that are held back out, and what is held back of those that are open; answers which of
-    /// them were held back from their beginning.
+    /// Removes the held blocks of these calls, and the held rest of open ones. Returns the calls that were held from
+    /// their beginning.
     pub(super) fn take_calls_out(&mut self, calls: &BTreeSet<u32>, open: &HashMap<u32, u64>) -> Vec<u32> {
         let held = self.held.take();
         let begun = held.iter().filter(|(frame, _)| begins_block(frame)).filter_map(|(frame, event)| {
@@ -88,7 +88,7 @@ impl MessageWriter {
         begun.into_values().collect()
     }
 
-    /// A block of its own for a call.
+    /// Returns a separate block for a call.
     pub(super) fn written_call(&mut self, call: &ToolCall) -> Vec<u8> {
         let mut bytes = self.begin_call(call);
         bytes.extend(self.end_blocks());
@@ -101,7 +101,7 @@ pub(super) fn begins_block(frame: &Frame) -> bool {
     root.is_some_and(|root| root.says("type", "content_block_start"))
 }
 
-/// The number of the block that a frame is of.
+/// Returns the number of the block that a frame belongs to.
 pub(super) fn block_of(frame: &Frame) -> Option<u64> {
     Value::parse_str(frame.data.as_deref()?).ok()?.field("index").and_then(Value::as_u64)
 }
@@ -110,7 +110,7 @@ fn has_piece_of(event: &Event, call: u32) -> bool {
     event.pieces.iter().any(|delta| call_of(&delta.piece) == Some(call))
 }
 
-/// The number of the call that a piece is of.
+/// Returns the number of the call that a piece belongs to.
 fn call_of(piece: &Piece) -> Option<u32> {
     if let Piece::ToolCall { index, .. } = piece { Some(*index) } else { None }
 }

@@ -1,4 +1,4 @@
-//! The shapes by which one request is smuggled behind another, and what is right.
+//! Known forms of request smuggling, and valid heads.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn read(head: &str) -> Result<Head<'_>, Fault> {
     Head::read(head.as_bytes(), BOUNDS)
 }
 
-/// A request of HTTP/1.1 with these fields after its host.
+/// Reads an HTTP/1.1 request with these fields after its host.
 fn with(fields: &str) -> Result<BodyLength, Fault> {
     read(&format!("POST /v1 HTTP/1.1\r\nhost: a\r\n{fields}\r\n")).map(|head| head.body)
 }

@@ -1,4 +1,4 @@
-//! Names that a browser can be made to use, and those that are ours.
+//! Names that a browser can be made to use, and the gateway's own names.
 
 use super::*;
 
@@ -126,7 +126,7 @@ fn a_page_of_another_origin_is_a_stranger_also_where_it_does_not_say_which() {
         assert_eq!(admit(&ours, &[], &[site.as_bytes()]), Err(Stranger::Site(site.to_owned())));
     }
     assert!(admit(&ours, &[], &[b"none", b"cross-site"]).is_err());
-    // One that says which is judged by that.
+    // A request with an origin is judged by the origin.
     assert_eq!(admit(&ours, &[b"https://app.example"], &[b"cross-site"]), Ok(()));
     assert_eq!(admit(&visitors(true, &[], &["*"]), &[], &[b"cross-site"]), Ok(()));
 }

@@ -84,7 +84,7 @@ fn a_stream_with_a_blank_finish_on_every_chunk_has_not_ended() {
     assert_eq!(stream.ending(0), Ending::Dropped);
     let end = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}"#;
     assert_eq!(stream.chunk(end).unwrap().finishes[0].stop, Some(Stop::Limit));
-    // A blank word behind the end takes nothing back.
+    // A blank word after the end does not undo it.
     stream.chunk(&end.replace("length", "")).unwrap();
     assert_eq!(stream.choices()[0].finish.as_ref().unwrap().word, "length");
     assert_eq!(stream.ending(0), Ending::Clean);

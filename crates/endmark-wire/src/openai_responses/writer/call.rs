@@ -1,4 +1,4 @@
-//! How calls are written, of functions and of custom tools.
+//! Writes calls of functions and of custom tools.
 
 use super::ResponseWriter;
 use crate::openai_responses::item::Item;
@@ -7,7 +7,7 @@ use crate::openai_responses::stream::Place;
 use crate::reply::ToolCall;
 
 impl ResponseWriter {
-    /// The name of an event with more arguments of the call in this item.
+    /// Returns the name of the event with more arguments of the call in this item.
     pub(super) fn delta_of(&self, position: usize) -> String {
         format!("{}.delta", self.items[position].form.event)
     }
@@ -16,7 +16,8 @@ impl ResponseWriter {
         if call.can_be_whole() && !self.cut.contains(&call.index) { COMPLETED } else { INCOMPLETE }
     }
 
-    /// Whether the item at this place is a call with free text that stays cut: no event may say that it is complete.
+    /// Returns whether the item at this place is a call with free text that stays cut. No event may report it
+    /// complete.
     pub(super) fn is_cut_text(&self, place: &Place) -> bool {
         let known = self.at.get(place).and_then(|position| self.items.get(*position));
         known.is_some_and(|known| {

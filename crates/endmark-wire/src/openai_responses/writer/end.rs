@@ -11,7 +11,7 @@ use crate::sse::Frame;
 use crate::writer::{Closing, End};
 
 impl ResponseWriter {
-    /// The last event, as it was held back, with another end.
+    /// Returns the held last event, with another end.
     pub(super) fn edited_end(&mut self, frame: &Frame, closing: &Closing<'_>) -> Option<Vec<u8>> {
         let root = Value::parse_str(frame.data.as_deref()?).ok()?;
         let response = root.field("response")?.of_kind(Kind::Object)?;
@@ -24,7 +24,7 @@ impl ResponseWriter {
             match item {
                 Some(item) => {
                     write_known(&mut edits, item, known);
-                    // It was called incomplete for what it lacked.
+                    // It was reported incomplete because of the part that it lacked.
                     if known.kind == Item::Call && item.field("status").is_some() {
                         edits.set_field(item, "status", &quoted(COMPLETED));
                     }
@@ -32,7 +32,7 @@ impl ResponseWriter {
                 None => new.extend(known.done.clone()),
             }
         }
-        // The last item tells how the response ended; where one comes behind it, it is complete.
+        // The last item has the status of the response. If another item follows it, it is complete.
         match end {
             Some(end) if new.is_empty() => write_end(&mut edits, response, end, &self.cut),
             Some(end) => {
@@ -73,7 +73,7 @@ impl ResponseWriter {
         Some(self.renumbered(frame, edits, name))
     }
 
-    /// The last event where none came; none where nothing says how the response ended.
+    /// Returns a new last event if none came, or nothing if the end of the response is unknown.
     pub(super) fn made_end(&mut self, closing: &Closing<'_>) -> Vec<u8> {
         let Some(end) = closing.choices.first().and_then(|end| end.end) else { return Vec::new() };
         let raw = self.response.clone().unwrap_or_else(|| self.bare_response());
@@ -92,7 +92,7 @@ impl ResponseWriter {
     }
 }
 
-/// The name of the event for an end.
+/// Returns the name of the event for an end.
 fn name_of(end: End) -> &'static str {
     match end {
         End::Turn | End::ToolCalls => "response.completed",

@@ -1,4 +1,4 @@
-//! Calls that are held back until they are whole: each is written where it stands, as the item that it is.
+//! Calls that are held back until they are complete. Each is written at its own position, as its own item.
 
 use super::ResponseWriter;
 use crate::edit::Edits;
@@ -10,10 +10,10 @@ use crate::reply::{Event, Piece, ToolCall};
 use crate::sse::Frame;
 
 impl ResponseWriter {
-    /// A call of which the client has nothing, and whose item is held back: with these arguments, and before it what is
-    /// held back in front of it. None where no item of it is held.
+    /// Returns a call whose item is held and of which the client has nothing, with these arguments. The held frames
+    /// before it come first. Returns `None` if no item of it is held.
     pub(super) fn held_call(&mut self, call: &ToolCall) -> Option<Vec<u8>> {
-        // Calls are numbered in their order, and the client has those before.
+        // Calls are numbered in order, and the client has the previous ones.
         let number = usize::try_from(call.index.checked_sub(self.calls)?).ok()?;
         self.held.gather(|frame, event| {
             Some(place_of(frame)).filter(|place| !ends(event) && *place != Place::Unsaid)
@@ -47,7 +47,7 @@ impl ResponseWriter {
         Some(bytes)
     }
 
-    /// The beginning of a held call, without what came of its arguments.
+    /// Returns the beginning of a held call, without the arguments that came.
     fn begin_held(&mut self, frame: &Frame, event: &Event) -> Vec<u8> {
         let Some(root) = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok()) else {
             return frame.raw.clone();
@@ -62,7 +62,7 @@ impl ResponseWriter {
         bytes
     }
 
-    /// Drops what is held back of items that the client has nothing of: what became of them is written in their place.
+    /// Drops held items of which the client has nothing, since replacements for them are written.
     pub(super) fn leave_unknown_out(&mut self) {
         let mut held = self.held.take();
         held.retain(|(frame, event)| {
@@ -80,7 +80,7 @@ impl ResponseWriter {
         self.held.put_back(held);
     }
 
-    /// Takes the items out of a response of which the client was given nothing.
+    /// Removes from a response the items of which the client was given nothing.
     pub(super) fn without_left_out<'a>(&self, edits: &mut Edits<'a>, output: Value<'a>) {
         for (position, item) in output.items().enumerate() {
             let is_left_out =
@@ -93,7 +93,7 @@ impl ResponseWriter {
     }
 }
 
-/// Whether this event ends the response.
+/// Returns whether this event ends the response.
 fn ends(event: &Event) -> bool {
     !event.finishes.is_empty() || event.done || event.error.is_some()
 }

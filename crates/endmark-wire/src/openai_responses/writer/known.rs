@@ -1,4 +1,4 @@
-//! What the client of a streamed response knows of one item.
+//! The state of one item of a streamed response, as the client has it.
 
 use super::{ResponseWriter, Target};
 use crate::edit::Edits;
@@ -7,37 +7,37 @@ use crate::openai_responses::item::{CallForm, Item, texts};
 use crate::openai_responses::response::text_part;
 use crate::openai_responses::stream::Place;
 
-/// An item that the client has the beginning of.
+/// An item of which the client has the beginning.
 #[derive(Debug, Clone)]
 pub(super) struct Known {
     pub(super) place: Place,
-    /// Its place in the output.
+    /// Its index in the output.
     pub(super) index: u64,
     pub(super) id: String,
     pub(super) kind: Item,
     /// Its number among the calls.
     pub(super) call: u32,
-    /// How it is written, if it is a call.
+    /// The form of a call, if it is one.
     pub(super) form: CallForm,
-    /// The item as it began.
+    /// The item at its beginning.
     item: String,
-    /// The place of its last text part; none while it has none.
+    /// The index of its last text part. `None` while it has none.
     pub(super) content_index: Option<u64>,
-    /// That part as it began.
+    /// That part at its beginning.
     part: String,
     pub(super) part_done: bool,
     /// The text of that part, or the arguments, as the client has them.
     pub(super) text: String,
-    /// The item as it was said to be complete.
+    /// The item as it was reported complete.
     pub(super) done: Option<String>,
-    /// It was begun here.
+    /// Whether it was created here.
     pub(super) made: bool,
-    /// Something was written into it here.
+    /// Whether text was added to it here.
     pub(super) grown: bool,
 }
 
 impl ResponseWriter {
-    /// Notes an item that the client has the beginning of.
+    /// Adds an item of which the client has the beginning.
     pub(super) fn add(&mut self, known: Known) {
         let position = self.items.len();
         self.at.insert(known.place.clone(), position);
@@ -59,7 +59,7 @@ impl ResponseWriter {
         self.items.push(known);
     }
 
-    /// The item that this goes on in, as the client has it.
+    /// Returns the open item in which this target continues.
     pub(super) fn open(&self, target: Target) -> Option<usize> {
         let is_open =
             |position: &&usize| self.items.get(**position).is_some_and(|known| known.done.is_none());
@@ -91,7 +91,7 @@ impl Known {
         }
     }
 
-    /// A part begins: what follows is its text.
+    /// Notes that a part begins: the text that follows belongs to it.
     pub(super) fn part_begins(&mut self, index: Option<u64>, part: String) {
         self.content_index = Some(index.unwrap_or(0));
         self.part = part;
@@ -99,7 +99,7 @@ impl Known {
         self.text = String::new();
     }
 
-    /// The last part with all of its text.
+    /// Returns the last part with all of its text.
     pub(super) fn whole_part(&self) -> String {
         let edited = Value::parse_str(&self.part).ok().and_then(|part| {
             let mut edits = Edits::of(part);
@@ -109,7 +109,7 @@ impl Known {
         edited.unwrap_or_else(|| text_part(&self.text))
     }
 
-    /// The item with all of its text, and this status.
+    /// Returns the item with all of its text, and this status.
     pub(super) fn whole_item(&self, status: &str) -> String {
         let Ok(item) = Value::parse_str(&self.item) else { return self.item.clone() };
         let mut edits = Edits::of(item);
@@ -124,7 +124,7 @@ impl Known {
         String::from_utf8(edits.finish()).unwrap_or_default()
     }
 
-    /// Changes an event that says that this item, or a part of it, is complete.
+    /// Changes an event that reports this item, or a part of it, as complete.
     pub(super) fn write_closing<'a>(&self, edits: &mut Edits<'a>, root: Value<'a>, status: &str) {
         for name in ["text", self.form.field] {
             if let Some(held) = root.field(name).filter(|held| held.kind() == Kind::String) {
@@ -142,7 +142,7 @@ impl Known {
         }
     }
 
-    /// This item among those of a response.
+    /// Returns this item among those of a response.
     pub(super) fn find_in<'a>(&self, output: Value<'a>) -> Option<Value<'a>> {
         if self.made {
             return None;
@@ -153,7 +153,7 @@ impl Known {
     }
 }
 
-/// Lets an item hold all of its text: its last part does, whose beginning it has.
+/// Sets an item to all of its text: its last part gets the text, of which it has the beginning.
 pub(super) fn write_known<'a>(edits: &mut Edits<'a>, item: Value<'a>, known: &Known) {
     match known.kind {
         Item::Message => {
