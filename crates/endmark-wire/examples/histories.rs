@@ -1,5 +1,5 @@
-//! Prints conversations as agents really have them, so many in each wire format, each in a line with the name of its format:
-//! `histories 100 | …`. They are those of the tests of compaction.
+//! Prints N realistic agent conversations in each wire format, one per line, after the name of the format: `histories
+//! 100 | …`. They are those of the compaction tests.
 
 #[expect(
     dead_code,

@@ -1,7 +1,7 @@
-//! Conversations of all kinds of parts in every format: viewed, and edited by turn (CX-3).
+//! Conversations with all kinds of parts in every format: read, and edited by turn (CX-3).
 //!
-//! After a change that is meant, `UPDATE_GOLDEN=1 cargo test -p endmark-wire --test conversation` writes the
-//! expectations in `tests/conversation` anew: read the difference.
+//! After an intended change, `UPDATE_GOLDEN=1 cargo test -p endmark-wire --test conversation` rewrites the
+//! expectations in `tests/conversation`: review the difference.
 
 #![expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
 
@@ -66,8 +66,8 @@ fn says(turn: &Turn<'_>, text: &str) -> bool {
     turn.texts().any(|said| said == text)
 }
 
-/// The same list of edits in every format: a part and a turn go, a result becomes another text, turns are replaced, the
-/// results of a call come behind it, and a call that crashed gets one.
+/// Returns the same list of edits in every format. A part and a turn are dropped, a result gets another text, and
+/// turns are replaced. The results of a call are moved after it, and a crashed call gets one.
 fn edits(conversation: &Conversation<'_>) -> Vec<Edit> {
     let pairs = Pairs::of(conversation);
     let media =
@@ -76,7 +76,7 @@ fn edits(conversation: &Conversation<'_>) -> Vec<Edit> {
         let part = conversation.turns[turn].parts.iter().position(|part| is_it(&part.content)).unwrap();
         Place { turn, part }
     };
-    // Parallel calls stand in one turn, or in turns of their own next to each other.
+    // Parallel calls are in one turn, or in consecutive turns of their own.
     let calling = position(conversation, |turn| turn.calls().next().is_some());
     let next = |(call, _): &(Place, Place)| call.turn == calling || call.turn == calling + 1;
     let called: Vec<(Place, Place)> = pairs.pairs().filter(next).collect();
@@ -118,7 +118,7 @@ fn edits_by_turn_leave_every_other_byte() {
         expect(&format!("{}.edited.json", format.name()), &edited);
         let again = Dialogue::read(format, &edited).unwrap();
         assert_eq!(again.around(), dialogue.around(), "{}", format.name());
-        // The parts that no edit is about stand in the same order, as they were written.
+        // The parts without an edit keep their order and their bytes.
         let changes = endmark_context::conversation::Changes::of(conversation, &edits).unwrap();
         let mut rest = edited.as_slice();
         for (position, turn) in conversation.turns.iter().enumerate() {
@@ -131,7 +131,7 @@ fn edits_by_turn_leave_every_other_byte() {
             let at = rest.windows(raw.len()).position(|window| window == raw);
             rest = &rest[at.unwrap_or_else(|| panic!("turn {position} of {}", format.name())) + raw.len()..];
         }
-        // What the edits come to as data is what is read in the edited bytes.
+        // The edits applied to the data equal the conversation read from the edited bytes.
         let applied = changes.applied(conversation);
         assert_eq!(said(&applied), said(again.conversation()), "{}", format.name());
         let pairs = Pairs::of(again.conversation());
@@ -140,7 +140,7 @@ fn edits_by_turn_leave_every_other_byte() {
     }
 }
 
-/// The contents in their order, without what a format cannot say of a result that came in.
+/// Returns the contents in order, without the parts of a new result that a format cannot represent.
 fn said(conversation: &Conversation<'_>) -> Vec<String> {
     let parts = conversation.turns.iter().flat_map(|turn| &turn.parts);
     let said = parts.map(|part| match &part.content {
@@ -241,7 +241,7 @@ fn edits_that_do_not_fit_are_refused() {
     assert_eq!(dialogue.conversation().turns[1].role, Role::Assistant);
 }
 
-/// JSON in which the words of the formats stand wherever they may or may not.
+/// JSON with the words of the formats in valid and invalid places.
 fn any_json() -> impl Strategy<Value = String> {
     let words = prop::sample::select(vec![
         "messages",
@@ -310,7 +310,7 @@ proptest! {
                     prop_assert!(call < result);
                     prop_assert_eq!((pairs.call_of(result), pairs.result_of(call)), (Some(call), Some(result)));
                 }
-                // Whatever goes, what stays is said as before.
+                // After dropping any turn, the remaining ones have the same content.
                 for turn in 0..conversation.turns.len() {
                     let Ok(edited) = dialogue.edited(&[Edit::DropTurn(turn)]) else { continue };
                     let left = Dialogue::read(format, &edited).unwrap();

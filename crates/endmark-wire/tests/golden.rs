@@ -1,8 +1,8 @@
-//! Golden files: what is read in real and in faulty messages, and what is written in their place.
+//! Golden files: the content read from real and faulty messages, and the output written instead of them.
 //!
-//! Each case in `tests/openai_chat` stands beside its expectation (`case.sse` and `case.sse.txt`). After a
-//! change that is meant, `UPDATE_GOLDEN=1 cargo test -p endmark-wire --test golden` writes them anew: read
-//! the difference. Where the cases are from is in the README there.
+//! Each case in `tests/openai_chat` is next to its expectation (`case.sse` and `case.sse.txt`). After an intended
+//! change, `UPDATE_GOLDEN=1 cargo test -p endmark-wire --test golden` rewrites them: review the difference. The
+//! README there states the source of the cases.
 
 #![expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
 

@@ -40,10 +40,10 @@ pub(super) fn tier(usage: Value<'_>) -> Option<String> {
 impl Counts {
     /// Reads a `usage` object.
     ///
-    /// The counts at the top lack those of compactions, which are billed: `iterations` has all steps of the model. In the
-    /// example at <https://platform.claude.com/docs/en/build-with-claude/compaction-threshold> the top has 23,000 tokens of
-    /// input, and `iterations` those and 180,000 of a compaction. A resumed reply has the sum of its calls at the top, so
-    /// the larger of the two counts.
+    /// The counts at the top level lack those of compactions, which are billed; `iterations` has all steps of the
+    /// model. In the example at <https://platform.claude.com/docs/en/build-with-claude/compaction-threshold> the top
+    /// level has 23,000 input tokens. Its `iterations` have those and 180,000 of a compaction. A resumed reply has
+    /// the sum of its calls at the top level, so the larger of the two counts is used.
     pub(super) fn read(usage: Value<'_>) -> Self {
         let fields = Fields::of(usage);
         let iterations = fields.get("iterations");
@@ -68,8 +68,8 @@ impl Counts {
         self.output.is_some()
     }
 
-    /// Returns these counts, replaced by those of a later object. Some proxies fill the end of a stream with zeros: those
-    /// state nothing of a prompt that was counted. The output of the beginning is no more than a placeholder.
+    /// Returns these counts, replaced by those of a later object. Some proxies fill the end of a stream with zeros,
+    /// which state nothing about a prompt that was counted. The output count at the beginning is only a placeholder.
     pub(super) fn then(self, later: &Self) -> Self {
         let counted = |later: Option<u64>, before| later.filter(|count| *count > 0).or(before).or(later);
         Self {

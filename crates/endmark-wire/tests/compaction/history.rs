@@ -1,9 +1,9 @@
-//! Conversations as agents really have them, made up from a number: parallel calls, crashed tools, a user who types in
+//! Realistic agent conversations, generated from a seed. They have parallel calls, crashed tools, a user who types in
 //! the middle of a turn, system messages anywhere, thinking, images, the provider's own items and unknown parts.
 
 use serde_json::{Value, json};
 
-/// What happens in a conversation, whatever its format.
+/// An event of a conversation, in any format.
 enum Event {
     User(String, bool),
     System(String),
@@ -13,7 +13,7 @@ enum Event {
         calls: Vec<Call>,
     },
     Results(Vec<(Call, String)>),
-    /// Something of the provider's own.
+    /// An item of the provider's own.
     Server,
     Unknown,
 }
@@ -25,7 +25,7 @@ struct Call {
     arguments: Value,
 }
 
-/// Numbers from a number.
+/// Pseudo-random numbers from a seed.
 struct Numbers(u64);
 
 impl Numbers {
@@ -91,11 +91,11 @@ fn events(seed: u64) -> Vec<Event> {
     events
 }
 
-/// The assistant speaks, maybe with calls, and what comes of them.
+/// Adds a turn of the assistant, possibly with calls and their results.
 fn speak(numbers: &mut Numbers, number: u64, late: &mut Vec<(Call, String)>, events: &mut Vec<Event>) {
     let calls: Vec<Call> = (0..numbers.below(4))
         .map(|at| Call {
-            // Agents use ids again.
+            // Agents reuse ids.
             id: if numbers.one_in(8) { "call_same".to_owned() } else { format!("call_{number}_{at}") },
             name: ["read", "run", "search"][usize::try_from(numbers.below(3)).unwrap()],
             arguments: json!({"path": format!("src/f{number}.rs"), "note": numbers.words(4)}),
@@ -108,7 +108,7 @@ fn speak(numbers: &mut Numbers, number: u64, late: &mut Vec<(Call, String)>, eve
     for call in calls {
         let output = numbers.words(120);
         match numbers.below(10) {
-            // It crashed: nothing ever comes.
+            // The tool crashed: no result ever comes.
             0 => {}
             1 => late.push((call, output)),
             _ => results.push((call, output)),
@@ -129,7 +129,7 @@ fn speak(numbers: &mut Numbers, number: u64, late: &mut Vec<(Call, String)>, eve
     }
 }
 
-/// A request with such a conversation.
+/// Returns a request with a generated conversation.
 pub(crate) fn body(format: &str, seed: u64) -> String {
     let turns: Vec<String> =
         events(seed).iter().enumerate().flat_map(|(at, event)| turns(format, event, at)).collect();
@@ -141,17 +141,17 @@ pub(crate) fn body(format: &str, seed: u64) -> String {
     format!("{{\"model\": \"m\",  \"{field}\" : [ {} ], \"n\":1.0}}", turns.join(" , "))
 }
 
-/// A message of the user's.
+/// Returns a user message.
 pub(crate) fn user(format: &str, text: &str) -> String {
     turns(format, &Event::User(text.to_owned(), false), 0).remove(0)
 }
 
-/// A round in which an agent looks at a shelf and moves something, always the same one.
+/// Returns these events as turns of the format.
 fn step_of(format: &str, events: &[Event]) -> Vec<String> {
     events.iter().enumerate().flat_map(|(at, event)| turns(format, event, at)).collect()
 }
 
-/// One round of an agent's work.
+/// Returns one round of an agent's work: it looks at a shelf, always the same one, and moves something.
 pub(crate) fn step(format: &str, round: u64) -> Vec<String> {
     let call = Call {
         id: format!("call_{round}"),
@@ -232,7 +232,7 @@ fn responses(event: &Event, at: usize) -> Vec<Value> {
         Event::System(text) => vec![json!({"type": "message", "role": "developer", "content": text})],
         Event::Assistant { thought, text, calls } => {
             let mut items = Vec::new();
-            // Reasoning without what it led to is refused.
+            // Servers refuse reasoning without the item that it led to.
             let leads_somewhere = text.is_some() || !calls.is_empty();
             items.extend(thought.as_ref().filter(|_| leads_somewhere).map(|thought| json!({"type": "reasoning",
                 "id": format!("rs_{at}"), "summary": [{"type": "summary_text", "text": thought}], "encrypted_content": "c2Vh"})));
@@ -309,7 +309,7 @@ fn gemini(event: &Event) -> Vec<Value> {
             }
             vec![json!({"role": "user", "parts": parts})]
         }
-        // There are no system messages in the middle: what would be one is the user's.
+        // Gemini has no system messages in the middle of a conversation: they become the user's.
         Event::System(text) => vec![json!({"role": "user", "parts": [{"text": text}]})],
         Event::Assistant { thought, text, calls } => {
             let mut parts = Vec::new();

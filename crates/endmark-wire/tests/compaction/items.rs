@@ -11,7 +11,7 @@ fn said(role: &str, number: usize) -> Value {
     json!({"role": role, "content": format!("The {role} speaks of basin {number}. ").repeat(12)})
 }
 
-/// The call and the output of each kind, with this text.
+/// Returns the call and the output of each type, with this text.
 fn calls(text: &str) -> [(Value, Value); 4] {
     [
         (
@@ -35,7 +35,7 @@ fn calls(text: &str) -> [(Value, Value); 4] {
     ]
 }
 
-/// What has a place for another text is shortened; another output goes with its call.
+/// Outputs whose text can be replaced are shortened; other outputs are dropped with their call.
 #[test]
 fn a_large_newest_output_of_any_kind_is_shortened_or_goes() {
     let format = endmark_wire::format::named("openai_responses").unwrap();
@@ -51,7 +51,7 @@ fn a_large_newest_output_of_any_kind_is_shortened_or_goes() {
         let edited = edited["input"].as_array().unwrap();
         assert!(!made.edits.is_empty(), "{}", output["type"]);
         if output["type"] == "computer_call_output" {
-            // It has no room as it is, so that it goes with its call.
+            // It does not fit unchanged, so it is dropped with its call.
             assert!(edited.iter().all(|item| item["call_id"].is_null()), "{}", edited.len());
             continue;
         }
@@ -62,14 +62,14 @@ fn a_large_newest_output_of_any_kind_is_shortened_or_goes() {
             assert_eq!(commands[0]["outcome"], output["output"][0]["outcome"]);
             assert!(commands[0]["stdout"].as_str().unwrap().contains("A line of output."));
         }
-        // The rules know no output that names its call by its own id.
+        // The rules do not cover an output that names its call by another id than `call_id`.
         if output["call_id"].is_string() {
             check(format, &body, &policy);
         }
     }
 }
 
-/// A request, as an item or as a reference to it, and what answers it by naming it.
+/// Returns a request, as an item or as a reference to it, and the item that answers it by naming it.
 fn pair(id: usize, approval: bool, by_reference: bool) -> [Value; 2] {
     let (item, call) = (format!("{}_{id}", if approval { "mcpr" } else { "ts" }), format!("call_{id}"));
     let request = match (approval, by_reference) {
@@ -123,7 +123,7 @@ fn what_names_an_item_stays_or_goes_with_it() {
     }
 }
 
-/// A call of an MCP server that needed an approval names the request for it.
+/// A call of an MCP server that needed an approval names the approval request.
 #[test]
 fn a_call_stays_or_goes_with_its_approval() {
     let format = endmark_wire::format::named("openai_responses").unwrap();

@@ -1,4 +1,4 @@
-//! Whatever clients and servers send: nothing panics, and what is not touched stays.
+//! Any input from clients and servers: nothing panics, and anything not edited stays.
 
 use endmark_wire::ask::{Ask, Partial, PrefillVariant, Terms, ToolPrefill};
 use endmark_wire::format::FORMATS;
@@ -11,7 +11,7 @@ use serde_json::{Value as Tree, json};
 
 use crate::relay::{KEEP, frames, is_held, request};
 
-/// The names and words that the formats have, so that most of what is made means something.
+/// The names and words of the formats, so that most generated input is meaningful.
 const NAMES: [&str; 44] = [
     "type",
     "role",
@@ -120,8 +120,8 @@ fn any_object(values: BoxedStrategy<Tree>) -> impl Strategy<Value = Tree> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 32, ..ProptestConfig::default() })]
 
-    /// Whatever a request holds: it is refused or read, and every way to ask after its reply gives a request
-    /// that is on the terms and keeps what has nothing to do with it.
+    /// Any request is refused or read. Every continuation request is valid, has the given terms, and keeps unrelated
+    /// fields.
     #[test]
     fn any_request(mut body in any_object(any_value()), so_far in ".{1,8}", stream: bool, path_stream: bool) {
         body["unknown"] = json!({"kept": 1.5});
@@ -166,7 +166,7 @@ proptest! {
         }
     }
 
-    /// Whatever a response holds: without an edit it is the same, and an edit says what it was made for.
+    /// Any response is unchanged without an edit, and an edit has its effect.
     #[test]
     fn any_response(mut body in any_object(any_value()), text in ".{0,8}") {
         body["unknown"] = json!({"kept": 1.5});
@@ -196,7 +196,7 @@ proptest! {
         }
     }
 
-    /// Whatever a stream holds: what is kept is what its pieces said, and the client's side is events of JSON.
+    /// For any stream, the content of its pieces is kept, and the client's side consists of JSON events.
     #[test]
     fn any_stream(events in prop::collection::vec(any_object(any_value()), 0..8), text in ".{1,8}") {
         for format in FORMATS {

@@ -1,4 +1,4 @@
-//! Recorded streams, cut anywhere: what the client has goes on to the whole, in the format's own shape.
+//! Recorded streams, cut after every frame: the client's part is continued to the whole, in the format's own shape.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::shape;
 
 const FORMATS: [&str; 4] = ["openai_chat", "openai_responses", "anthropic_messages", "gemini"];
 
-/// The recordings of one whole, mendable choice, with that choice.
+/// Returns the recordings with one whole, mendable choice, and that choice.
 fn whole_streams(name: &str) -> Vec<(String, Vec<u8>, Choice)> {
     let request = request(format(name));
     let mut streams = Vec::new();
@@ -47,7 +47,7 @@ fn a_stream_cut_anywhere_goes_on_to_the_whole() {
         assert!(streams.len() >= 2, "{name}: {}", streams.len());
         for (case, bytes, whole) in streams {
             for cut in 0..bytes.len() {
-                // A frame changes only where one ends.
+                // The result changes only where a frame ends.
                 if bytes.get(..cut).is_some_and(|before| before.ends_with(b"\n\n")) || cut == 0 {
                     mend(name, &request, &bytes[..cut], &whole, &format!("{case} cut at {cut}"));
                     cuts += 1;
@@ -58,7 +58,7 @@ fn a_stream_cut_anywhere_goes_on_to_the_whole() {
     assert!(cuts > 400, "{cuts}");
 }
 
-/// Lets a cut stream go on to what it was cut from, and reads what the client got.
+/// Continues a cut stream to the whole, and reads what the client got.
 fn mend(name: &str, request: &Request, cut: &[u8], whole: &Choice, what: &str) {
     let mut relayed = relay(request, cut);
     let received = relayed.reader.received();
@@ -78,7 +78,7 @@ fn mend(name: &str, request: &Request, cut: &[u8], whole: &Choice, what: &str) {
         assert!(end.contains("endmark_reply_cut"), "{what}\n{end}");
         return;
     }
-    // What is held is of no use where it says something of its own.
+    // Held frames with content of their own cannot be used.
     let sent = sent(request, &client);
     let rest = whole.text.strip_prefix(sent.text.as_str()).unwrap();
     if !rest.is_empty() {
@@ -109,7 +109,7 @@ fn mend(name: &str, request: &Request, cut: &[u8], whole: &Choice, what: &str) {
     shape::check(name, &client);
 }
 
-/// What a client reads in these bytes.
+/// Returns the choice that a client reads from these bytes.
 fn sent(request: &Request, bytes: &[u8]) -> Choice {
     let mut reader = request.stream(KEEP);
     for frame in frames(&[bytes]).0 {
@@ -118,7 +118,7 @@ fn sent(request: &Request, bytes: &[u8]) -> Choice {
     reader.received().choice_at(0).cloned().unwrap_or_else(|| Choice::new(0))
 }
 
-/// Also where a provider calls the reply complete, or the end of it repeats what came.
+/// This also holds if a provider reports the reply complete, or if its end repeats the content.
 #[test]
 fn a_stream_that_ended_goes_on_in_place_of_its_end() {
     let mut mended = 0;
@@ -179,7 +179,7 @@ fn a_stream_that_needs_nothing_is_the_same() {
             client.extend(relayed.writer.close(&Closing::default()));
             client.extend(relayed.behind);
             let whole = frames(&[&bytes]).0.iter().flat_map(|frame| frame.raw.clone()).collect::<Vec<u8>>();
-            // Pings may overtake what is held back.
+            // Pings may overtake held frames.
             let sorted = |bytes: &[u8]| {
                 let mut frames: Vec<Vec<u8>> =
                     frames(&[bytes]).0.into_iter().map(|frame| frame.raw).collect();
@@ -194,7 +194,7 @@ fn a_stream_that_needs_nothing_is_the_same() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 8, ..ProptestConfig::default() })]
 
-    /// However a stream is split on its way: the same events, and the same is kept.
+    /// For any split of a stream, the events and the kept content are the same.
     #[test]
     fn splits_change_nothing(places in prop::collection::vec(0.0..1.0_f64, 0..6)) {
         for name in FORMATS {
@@ -219,7 +219,7 @@ proptest! {
     }
 }
 
-/// What the client has cannot be said twice once it is not remembered.
+/// The client's part cannot be repeated once it is no longer remembered.
 #[test]
 fn past_the_limit_a_stream_only_passes_or_fails() {
     let request = request(format("openai_responses"));
@@ -246,7 +246,7 @@ fn past_the_limit_a_stream_only_passes_or_fails() {
     }
 }
 
-/// What was begun and cannot be completed here ends in an error, never in something made up.
+/// A part that began and cannot be completed here ends in an error, and is never invented.
 #[test]
 fn what_a_server_was_about_to_say_itself_is_not_made_up() {
     let thought = r#"event: message_start
@@ -268,7 +268,7 @@ data: {"type":"response.output_item.added","output_index":0,"item":{"id":"ws_1",
         assert_eq!(relayed.sent, begun.as_bytes());
         assert!(!relayed.writer.can_write(), "{name}");
     }
-    // A limit that was reached leaves a thought without its signature: the end is there, and nothing goes before it.
+    // A reached limit leaves a thought without its signature: the end came, and nothing may precede it.
     let spent = "thinking-used-up-the-limit.sse";
     let bytes = std::fs::read(case("anthropic_messages", spent)).unwrap();
     assert!(!relay(&request(format("anthropic_messages")), &bytes).writer.can_write());

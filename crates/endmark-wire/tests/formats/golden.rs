@@ -1,4 +1,4 @@
-//! Cases beside their expectations.
+//! Cases and their expectations.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

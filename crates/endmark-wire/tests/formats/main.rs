@@ -1,8 +1,8 @@
-//! All formats through what they have in common: recorded and hand-made messages, read and written again.
+//! Tests of all formats through their common traits: recorded and hand-made messages, read and written again.
 //!
-//! The cases of a format stand in `tests/FORMAT`, each beside its expectation; where they are from is in the
-//! README there. After a change that is meant, `UPDATE_GOLDEN=1 cargo test -p endmark-wire --test formats`
-//! writes the expectations anew: read the difference.
+//! The cases of a format are in `tests/FORMAT`, each next to its expectation; the README there states their source.
+//! After an intended change, `UPDATE_GOLDEN=1 cargo test -p endmark-wire --test formats` rewrites the expectations:
+//! review the difference.
 
 #![expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
 

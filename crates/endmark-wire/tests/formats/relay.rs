@@ -1,4 +1,4 @@
-//! A stream from its upstream to its client, as a gateway relays it.
+//! Relays a stream from its upstream to its client, as a gateway does.
 
 use std::path::{Path, PathBuf};
 
@@ -11,14 +11,14 @@ use endmark_wire::writer::Writer;
 
 pub(crate) const KEEP: usize = 1 << 20;
 
-/// A streaming request in this format.
+/// Returns a streaming request in this format.
 pub(crate) fn request(format: &'static dyn WireFormat) -> Request {
     let body = r#"{"model":"m","max_tokens":9,"stream":true,"stream_options":{"include_usage":true},"messages":[],"input":"x","contents":[]}"#;
     let address = Address { model: Some("m".to_owned()), stream: Some(true), ..Address::default() };
     Request::parse(format, body.as_bytes(), &address).unwrap()
 }
 
-/// The frames of a stream that came in these pieces, and what was left.
+/// Returns the frames of a stream that came in these pieces, and the tail.
 pub(crate) fn frames(pieces: &[&[u8]]) -> (Vec<Frame>, Tail) {
     let mut decoder = Decoder::new(KEEP);
     let mut frames = Vec::new();
@@ -33,24 +33,24 @@ pub(crate) fn frames(pieces: &[&[u8]]) -> (Vec<Frame>, Tail) {
 pub(crate) struct Relayed {
     pub(crate) reader: Box<dyn Reader>,
     pub(crate) writer: Box<dyn Writer>,
-    /// What the client has.
+    /// The bytes that the client has.
     pub(crate) sent: Vec<u8>,
-    /// What is held back, as it came.
+    /// The held bytes, as they came.
     pub(crate) held: Vec<u8>,
-    /// What came behind the stream's own end.
+    /// The bytes that came after the stream's own end.
     pub(crate) behind: Vec<u8>,
-    /// An event could not be read, and ended the stream.
+    /// Whether an event could not be read, which ended the stream.
     pub(crate) is_broken: bool,
 }
 
-/// Whether an event may be the end of a reply that is not whole.
+/// Returns whether an event may be the end of an incomplete reply.
 pub(crate) fn is_held(event: &Event, holds: bool) -> bool {
     let counts = event.usage.is_some() && event.pieces.is_empty();
     let ends = !event.finishes.is_empty() || event.done || event.error.is_some();
     event.closes || ends || (holds && counts && !event.idle)
 }
 
-/// Relays a stream; whatever may be its end is held back.
+/// Relays a stream, and holds back any event that may be its end.
 pub(crate) fn relay(request: &Request, bytes: &[u8]) -> Relayed {
     let mut relayed = Relayed {
         reader: request.stream(KEEP),
@@ -84,7 +84,7 @@ pub(crate) fn relay(request: &Request, bytes: &[u8]) -> Relayed {
     relayed
 }
 
-/// The cases of a format that end so, in order.
+/// Returns the cases of a format with this file ending, in order.
 pub(crate) fn cases(format: &str, kind: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(format);
     let mut cases: Vec<PathBuf> =
@@ -99,7 +99,7 @@ pub(crate) fn format(name: &str) -> &'static dyn WireFormat {
     named(name).unwrap()
 }
 
-/// One case of a format.
+/// Returns one case of a format.
 pub(crate) fn case(format: &str, name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(format).join(name)
 }

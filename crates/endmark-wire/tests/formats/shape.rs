@@ -1,10 +1,10 @@
-//! What a client library takes for granted of a stream, beyond what is read here.
+//! Properties that client libraries expect of a stream, beyond those that this crate reads.
 
 use serde_json::Value as Tree;
 
 use crate::relay::frames;
 
-/// Panics where a stream that was written to its end is not of its format's shape.
+/// Panics if a stream that was written to its end does not have its format's shape.
 pub(crate) fn check(format: &str, bytes: &[u8]) {
     let (frames, _) = frames(&[bytes]);
     let mut events: Vec<Tree> = Vec::new();
@@ -12,7 +12,7 @@ pub(crate) fn check(format: &str, bytes: &[u8]) {
         let Some(data) = frame.data.as_deref().filter(|data| *data != "[DONE]") else { continue };
         let event: Tree = serde_json::from_str(data).unwrap();
         if let Some(name) = &frame.event {
-            // The name is said twice where it is said at all.
+            // If a frame has an event name, the data repeats it.
             let kind = event["type"].as_str();
             assert!(kind.is_none_or(|kind| kind == name || name == "message"), "{name}: {event}");
         }
@@ -26,7 +26,7 @@ pub(crate) fn check(format: &str, bytes: &[u8]) {
     }
 }
 
-/// Google's library for Python takes every other line for a part of an event, comments too.
+/// Google's Python library takes every other line for a part of an event, including comments.
 fn only_data(bytes: &[u8]) {
     for line in String::from_utf8_lossy(bytes).lines() {
         assert!(line.is_empty() || line.starts_with("data: "), "{line}");
@@ -37,7 +37,7 @@ fn only_data(bytes: &[u8]) {
 fn message(events: &[Tree]) {
     let mut open: Option<u64> = None;
     let mut next = 0;
-    // What an upstream says before it begins is its own affair.
+    // Events of an upstream before the beginning are not checked.
     for event in events.iter().skip_while(|event| event["type"] != "message_start") {
         let index = event["index"].as_u64();
         match event["type"].as_str().unwrap() {
@@ -57,7 +57,7 @@ fn message(events: &[Tree]) {
     assert_eq!(events.last().unwrap()["type"], "message_stop");
 }
 
-/// Events are numbered without a gap, items are complete, and the response at the end says all of them.
+/// Events are numbered without gaps, items are complete, and the response at the end contains all of them.
 fn response(events: &[Tree]) {
     let numbers: Vec<u64> = events.iter().filter_map(|event| event["sequence_number"].as_u64()).collect();
     assert!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{numbers:?}");
