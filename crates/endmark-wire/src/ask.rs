@@ -6,8 +6,8 @@ use crate::reply::ToolCall;
 /// The terms of a request for a continuation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
-    /// The limit of output tokens, written into the client's own field or fields. If the client set none, it is
-    /// written into `max_completion_tokens`.
+    /// The limit of output tokens, written into the client's own field or fields. If the client set none, Chat
+    /// Completions gets `max_completion_tokens`; every other format has only one field.
     pub limit: u64,
     /// Whether the response is to be a stream.
     pub stream: bool,
@@ -121,9 +121,10 @@ pub enum Ask<'a> {
 pub struct Asked {
     /// Its body.
     pub body: Vec<u8>,
-    /// The number of bytes at the end of the received part that the request does not show. Some servers refuse an
-    /// unfinished message that ends in whitespace. The omitted bytes are requested again, and the response continues
-    /// from before them.
+    /// The number of bytes at the end of the received part that the request does not show.
+    ///
+    /// Some servers refuse an unfinished message that ends in whitespace. The omitted bytes are requested again, and
+    /// the response continues from before them.
     pub unshown: usize,
 }
 

@@ -49,9 +49,10 @@ pub struct CallAnswer {
 }
 
 impl Request {
-    /// Returns the request with one more tool after the client's own; everything else stays byte for byte. Returns
-    /// `None` if the request offers no functions, has a tool of this name, or asks for several choices, which would
-    /// diverge.
+    /// Returns the request with one more tool after the client's own; everything else stays byte for byte.
+    ///
+    /// Returns `None` if the request offers no functions, has a tool of this name, or asks for several choices, which
+    /// would diverge.
     ///
     /// ```
     /// use endmark_wire::format::find;

@@ -162,9 +162,10 @@ impl Request {
         self.format.facts().words_of_results.iter().any(has)
     }
 
-    /// Returns the field for which the conversation must not be changed by anything but the provider. The request
-    /// asks its provider to shorten the conversation, or continues one that the provider keeps. Returns `None` if the
-    /// request contains the whole conversation.
+    /// Returns the field for which the conversation must not be changed by anything but the provider.
+    ///
+    /// The request asks its provider to shorten the conversation, or continues one that the provider keeps. Returns
+    /// `None` if the request contains the whole conversation.
     ///
     /// ```
     /// use endmark_wire::format::find;
@@ -310,16 +311,18 @@ impl Request {
         self.format.asking_for_usage(self)
     }
 
-    /// Returns the path of a request for this model, streamed or not, including the query that it needs. Returns
-    /// `None` if the address determines neither, so that the request's own path stays. The rest of the client's query
-    /// is to be appended.
+    /// Returns the path of a request for this model, streamed or not, including the query that it needs.
+    ///
+    /// Returns `None` if the address determines neither, so that the request's own path stays. The rest of the
+    /// client's query is to be appended.
     pub fn path_for(&self, model: &str, stream: bool) -> Option<String> {
         self.format.path_for(&self.address, model, stream)
     }
 
-    /// Returns the request for another upstream, possibly of another provider. It names `model` if one is given. Its
-    /// path is [`Request::path_elsewhere`], so that it names no project or deployment of the first upstream. Returns
-    /// `None` if the model's name does not fit into a path.
+    /// Returns the request for another upstream, possibly of another provider.
+    ///
+    /// It names `model` if one is given. Its path is [`Request::path_elsewhere`], so that it names no project or
+    /// deployment of the first upstream. Returns `None` if the model's name does not fit into a path.
     ///
     /// ```
     /// use endmark_wire::format::find;

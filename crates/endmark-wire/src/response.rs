@@ -113,9 +113,10 @@ pub trait ReplyEdit: fmt::Debug + Send + Sync {
     /// Adds calls after those the choice has.
     fn add_calls(&mut self, choice: u32, calls: &[ToolCall]);
 
-    /// Notes which calls stay cut, before their choice's end is set. They are removed if the format cannot show a cut
-    /// call: arguments are an object there, and an incomplete object would be taken for what the model meant to
-    /// write.
+    /// Notes which calls stay cut, before their choice's end is set.
+    ///
+    /// They are removed if the format cannot show a cut call: arguments are an object there, and an incomplete object
+    /// would be taken for what the model meant to write.
     fn leave_cut(&mut self, _choice: u32, _calls: &BTreeSet<u32>) {}
 
     /// Returns whether a cut call can be shown in a reply as far as it came.

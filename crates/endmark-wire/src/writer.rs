@@ -64,9 +64,11 @@ pub trait Writer: fmt::Debug + Send + Sync {
     /// Returns whether anything is held back.
     fn holds(&self) -> bool;
 
-    /// Returns whether the client's side can still be written. If not, the stream can only pass, or end in an error.
-    /// That is so past the limit on remembered bytes, and if the client has the beginning of something that cannot be
-    /// completed here. Examples are a thought without its signature, or the output of one of the server's tools.
+    /// Returns whether the client's side can still be written.
+    ///
+    /// If not, the stream can only pass, or end in an error. That is so past the limit on remembered bytes, and if
+    /// the client has the beginning of something that cannot be completed here. Examples are a thought without its
+    /// signature, or the output of one of the server's tools.
     fn can_write(&self) -> bool {
         true
     }
@@ -109,9 +111,10 @@ pub trait Writer: fmt::Debug + Send + Sync {
     /// Notes the id of the response that is written from, for a client that has nothing of a reply yet.
     fn answered_by(&mut self, _id: &str) {}
 
-    /// Notes which calls stay cut, before the stream ends. Returns the outcome of each call that is not shown as far
-    /// as it came. If the end of a reply does not distinguish a cut call from a finished one, the client must not
-    /// receive the call's end.
+    /// Notes which calls stay cut, before the stream ends.
+    ///
+    /// Returns the outcome of each call that is not shown as far as it came. If the end of a reply does not
+    /// distinguish a cut call from a finished one, the client must not receive the call's end.
     fn leave_cut(&mut self, _choice: u32, _calls: &BTreeSet<u32>) -> Vec<(u32, CutCall)> {
         Vec::new()
     }

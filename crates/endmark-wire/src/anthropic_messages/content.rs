@@ -17,7 +17,7 @@ pub(super) fn text_of(content: Value<'_>) -> (String, bool) {
 }
 
 /// Returns where the last part of a `content` array's text begins. That is the last text block, or the run of blocks
-/// before it if a document begins in the first of them.
+/// that ends with it if a document begins in the first of them.
 pub(super) fn last_part(content: Value<'_>) -> usize {
     let mut parts = Parts::default();
     let mut length = 0;

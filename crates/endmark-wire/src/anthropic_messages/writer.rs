@@ -122,7 +122,8 @@ impl MessageWriter {
         bytes
     }
 
-    /// Opens a block of this kind, unless one is open. Begins the message if the client has nothing yet.
+    /// Opens a block of this kind, unless the last open block is of this kind and not cited. Begins the message if the
+    /// client has nothing yet.
     fn begin(&mut self, kind: Kinds, block: &str) -> Vec<u8> {
         let mut bytes = self.begin_message();
         if self.open.last().is_some_and(|open| open.kind == kind && !open.cited) {

@@ -89,7 +89,7 @@ pub(super) fn call_of(part: Value<'_>) -> Option<Value<'_>> {
     either(part, CALL).map(|(_, call)| call).filter(|call| call.kind() == Kind::Object)
 }
 
-/// Returns the signature of the thought before a part.
+/// Returns the signature of the thought that led to a part.
 pub(super) fn signature_of(part: Value<'_>) -> Option<String> {
     either(part, SIGNATURE).and_then(|(_, signature)| signature.text()).map(Cow::into_owned)
 }

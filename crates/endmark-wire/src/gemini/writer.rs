@@ -124,7 +124,8 @@ impl ContentWriter {
         data_frame(json.as_bytes())
     }
 
-    /// Sends held chunks that waited for something to follow. Chunks with an end of their candidate stay held.
+    /// Sends held chunks that waited for something to follow. Chunks with an end of their candidate stay held, and
+    /// with them chunks without content.
     fn send_waiting(&mut self, client: &mut Vec<u8>) {
         let held = self.held.take();
         let ends = |event: &Event| !event.finishes.is_empty() || event.error.is_some();

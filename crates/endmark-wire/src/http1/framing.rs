@@ -26,8 +26,8 @@ pub enum Place {
 /// The number of a connection's bytes that may pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Passed {
-    /// The number of leading bytes that are dropped and never pass. If it is not 0, the other fields are empty: pass
-    /// the remaining bytes again.
+    /// The number of leading bytes that are dropped and never pass. If it is not 0, the other fields are 0 and false:
+    /// pass the remaining bytes again.
     pub skipped: usize,
     /// The number of leading bytes that may pass.
     pub bytes: usize,

@@ -167,9 +167,10 @@ pub struct Visitors {
 }
 
 impl Visitors {
-    /// Creates the rules of a listener. Until hosts are named, a listener on the loopback address serves this
-    /// machine's names, and any other listener serves every name. A page of another origin is not served until it is
-    /// named. `*` allows all.
+    /// Creates the rules of a listener.
+    ///
+    /// Until hosts are named, a listener on the loopback address serves this machine's names, and any other listener
+    /// serves every name. A page of another origin is not served until it is named. `*` allows all.
     ///
     /// ```
     /// use endmark_wire::http1::{Sender, Visitors};

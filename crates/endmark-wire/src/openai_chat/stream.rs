@@ -172,7 +172,7 @@ impl ChatStream {
         self.template.as_ref().unwrap_or(&self.fallback)
     }
 
-    /// Adds the counts of these choices to those of earlier chunks. Returns the counts of the reply.
+    /// Replaces the counts of these choices. Returns the counts of the reply.
     fn count_choices(&mut self, counted: Vec<(u32, Usage)>) -> Option<Usage> {
         if counted.is_empty() {
             return None;

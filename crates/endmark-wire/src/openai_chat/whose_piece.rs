@@ -26,9 +26,10 @@ enum Relation {
     Uncertain,
 }
 
-/// Returns the call that a piece of this choice belongs to, either a known or a new one. `ends` is whether the choice
-/// ends with the piece. `names_once` is whether this server is known to send a call's id and name only at its
-/// beginning.
+/// Returns the call that a piece of this choice belongs to, either a known or a new one.
+///
+/// `ends` is whether the choice ends with the piece. `names_once` is whether this server is known to send a call's id
+/// and name only at its beginning.
 ///
 /// An index identifies a call, except with servers that give all calls the same index. Without an index, an id or a
 /// name begins the next call, and anything else continues the last.
@@ -66,9 +67,10 @@ fn begins_next(piece: &CallView<'_>, last: &ToolCall) -> bool {
     !is_told_again && (piece.id.is_some() || piece.name.is_some())
 }
 
-/// Decides whether a piece begins a call although another call has its index. Some servers (older vLLM) repeat a
-/// call's name in every piece, with a new id. A name then means another call only if it differs, or if the known
-/// arguments are complete or cannot continue with this piece.
+/// Decides whether a piece begins a call although another call has its index.
+///
+/// Some servers (older vLLM) repeat a call's name in every piece, with a new id. A name then means another call only
+/// if it differs, or if the known arguments are complete or cannot continue with this piece.
 fn relation(piece: &CallView<'_>, known: &ToolCall, ends: bool, names_once: bool) -> Relation {
     let Some(name) = piece.name.as_ref().filter(|_| !known.name.is_empty()) else { return Relation::Same };
     let has_both_ids = piece.id.is_some() && known.id.is_some();

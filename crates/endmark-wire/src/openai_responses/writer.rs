@@ -39,7 +39,7 @@ pub(super) struct ResponseWriter {
     last: Option<String>,
     /// The number of the last event that was written here.
     number: Option<u64>,
-    /// Whether the server states no output index, such as llama.cpp: only the id identifies an item.
+    /// Whether the server sends no output index, as llama.cpp: only the id identifies an item.
     unindexed: bool,
     /// Whether anything was written that the upstream did not send.
     wrote: bool,

@@ -33,9 +33,10 @@ pub struct Choice {
     pub refused: bool,
     /// How it ended. `None` while it has not.
     pub finish: Option<Finish>,
-    /// Whether `text` and `tool_calls` are all that was received of them, character for character. If not, the choice
-    /// can only be passed on, and both may be empty. Reasons are a reply too long to be kept, a chunk that could not
-    /// be read, or a call in pieces.
+    /// Whether `text` and `tool_calls` are all that was received of them, character for character.
+    ///
+    /// If not, the choice can only be passed on, and both may be empty. Reasons are a reply too long to be kept, a
+    /// chunk that could not be read, or a call in pieces.
     pub mendable: bool,
     /// Whether every character of them is one that came. Half a surrogate pair is not a character and becomes U+FFFD.
     /// Such a choice can be judged but not continued.

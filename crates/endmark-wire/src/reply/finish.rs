@@ -21,9 +21,10 @@ pub struct Finish {
 }
 
 impl Finish {
-    /// Reads a word of this format, or returns `None` if it does not state an end. `may_be_sequence` is whether the
-    /// word for the end of a turn may mean a stop sequence of the client. A reply that its client stopped must never
-    /// be resumed.
+    /// Reads a word of this format, or returns `None` if it does not state an end.
+    ///
+    /// `may_be_sequence` is whether the word for the end of a turn may mean a stop sequence of the client. A reply
+    /// that its client stopped must never be resumed.
     pub(crate) fn read(format: &str, choice: u32, word: String, may_be_sequence: bool) -> Option<Self> {
         let meaning = Meaning::of(format, &word);
         let stop = meaning.stop(may_be_sequence);
