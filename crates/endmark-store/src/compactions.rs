@@ -1,43 +1,43 @@
-//! What the beginning of a conversation was condensed to, kept for its next requests (CX-1, CX-2); and the names of outputs.
+//! Summaries of the beginning of a conversation, kept for its next requests (CX-1, CX-2), and the names of owners.
 
 mod kept;
 
 use std::collections::BTreeMap;
 
-/// What the owners of what is kept for clients of a gateway begin with; the hash of a client's credential follows.
+/// Prefix of the owner name for clients of a gateway. The hash of the client's credential follows.
 pub const CLIENT: &str = "client:";
 
-/// Whose outputs those of the command line are: the store's file is the local user's alone.
+/// Owner of the command line's outputs: only the local user can read the store's file.
 pub const LOCAL_USER: &str = "local";
 
-/// What a conversation was condensed for.
+/// The session and contents of a condensed request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CondensedIn {
-    /// The session's hash.
+    /// Hash of the session.
     pub session: String,
-    /// How much no longer stands in full, by kind.
+    /// Amounts that are no longer kept in full, by kind.
     pub dropped: BTreeMap<String, u64>,
 }
 
-/// What stands for the beginning of a conversation.
+/// A summary that replaces the beginning of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptSummary {
-    /// The hash of the conversation's first turn, by which it is found.
+    /// Hash of the conversation's first turn, by which the summary is found.
     pub first_sha256: String,
-    /// How many turns it stands for.
+    /// Number of turns that it replaces.
     pub turns: u64,
-    /// Their hash.
+    /// Hash of those turns.
     pub sha256: String,
-    /// The items that stand in their place, each a JSON value.
+    /// The items that replace the turns, each a JSON value.
     pub items: Vec<String>,
     /// `window` or `emergency`.
     pub mode: String,
-    /// Tokens of the history before and after, as an estimate.
+    /// Estimated tokens of the history before.
     pub tokens_before: u64,
-    /// See above.
+    /// Estimated tokens of the history after.
     pub tokens_after: u64,
-    /// Under which the request can be read that it was made of.
+    /// Handle under which the original request can be read.
     pub handle: Option<String>,
-    /// The bytes of that request.
+    /// Size of that request in bytes.
     pub bytes: u64,
 }

@@ -1,15 +1,15 @@
-//! What can go wrong with the store, each with the file it is about and a next step.
+//! Errors of the store, each with the file it concerns and a next step.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::records::CutId;
 
-/// A failure of the store. It can be cloned, since one failed commit answers every request in it.
+/// An error of the store. It can be cloned, since one failed commit answers every request in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The folder the file should be in is not there.
+    /// The folder of the file does not exist.
     #[error(
         "the folder of the store `{path}` does not exist: create it, or name another file with `--store` or the key `store`"
     )]
@@ -17,7 +17,7 @@ pub enum StoreError {
         /// The database's file.
         path: PathBuf,
     },
-    /// No database can be there, whatever the rights are.
+    /// No database can be at this path, regardless of permissions.
     #[error("no store can be at `{path}`: {detail}; name another file with `--store` or the key `store`")]
     NoPlace {
         /// The database's file.
@@ -25,7 +25,7 @@ pub enum StoreError {
         /// Why not.
         detail: String,
     },
-    /// A reader was asked to open a store that nobody has written yet.
+    /// A reader was asked to open a store that was never written.
     #[error(
         "there is no store at `{path}`: start `endmark serve` with it once, or name another file with `--store` or the key `store`"
     )]
@@ -33,17 +33,17 @@ pub enum StoreError {
         /// The database's file.
         path: PathBuf,
     },
-    /// The file, or its folder, may not be opened or written.
+    /// The file or its folder may not be opened or written.
     #[error(
         "cannot open the store `{path}` for reading and writing ({detail}): check the permissions of the file and its folder, or name another file with `--store` or the key `store`"
     )]
     Denied {
         /// The file in question.
         path: PathBuf,
-        /// The operating system's or SQLite's words.
+        /// The operating system's or SQLite's message.
         detail: String,
     },
-    /// The file is something else.
+    /// The file is not a SQLite database.
     #[error(
         "`{path}` is not a SQLite database: name another file with `--store` or the key `store`, or move this one away"
     )]
@@ -58,7 +58,7 @@ pub enum StoreError {
     Corrupt {
         /// The database's file.
         path: PathBuf,
-        /// SQLite's words.
+        /// SQLite's message.
         detail: String,
     },
     /// The disk, or the quota, is full.
@@ -99,7 +99,7 @@ pub enum StoreError {
         /// The newest migration this version knows.
         known: u32,
     },
-    /// A migration that is in the store has another text in this version.
+    /// A migration in the store has a different text in this version.
     #[error(
         "the store `{path}` was made by a development build whose tables differ (migration {version}), and this Endmark cannot read it: move the file away, and `endmark serve` creates a new one; or name another file with `--store` or the key `store`"
     )]
@@ -116,13 +116,13 @@ pub enum StoreError {
     Gone {
         /// The database's file.
         path: PathBuf,
-        /// Why it is not begun anew.
+        /// Why it is not recreated.
         detail: String,
     },
     /// The intent is not, or no longer, open: it was settled before.
     #[error("recovery {} is not open: it was settled already", .0.number())]
     NoSuchCut(CutId),
-    /// There is no such output for whoever asks.
+    /// There is no such output for this owner.
     #[error(
         "there is no output `{handle}` here: it was never kept in this store, was forgotten, or is another owner's"
     )]
@@ -130,7 +130,7 @@ pub enum StoreError {
         /// The handle.
         handle: String,
     },
-    /// The output was not used for longer than it was to be kept.
+    /// The output was not used for longer than its retention time.
     #[error("the output `{handle}` has expired: it was not used for longer than `store_policy.keep_days`")]
     ExpiredOutput {
         /// The handle.
@@ -144,12 +144,12 @@ pub enum StoreError {
         /// The handle.
         handle: String,
     },
-    /// A new output has no room.
+    /// There is no room for a new output.
     #[error(
         "there is no room for it: kept outputs may take {max_bytes} bytes (`store_policy.outputs_max_bytes`), and those of the last hour are not removed"
     )]
     NoRoomForOutput {
-        /// What all of them may take.
+        /// Maximum total size of the kept outputs.
         max_bytes: u64,
     },
     /// The PostgreSQL database fails or does not answer.
@@ -157,7 +157,7 @@ pub enum StoreError {
     Database {
         /// Its URL without the password.
         address: String,
-        /// Its words, or the operating system's.
+        /// The database's or the operating system's message.
         detail: String,
     },
     /// The database was written by a newer version.
@@ -172,7 +172,7 @@ pub enum StoreError {
         /// The newest schema that this version knows.
         known: i64,
     },
-    /// The journal would mix the records of two stores.
+    /// The file cannot become a journal, since it would mix the records of two stores.
     #[error(
         "`{path}` is a store with records of its own, and cannot become the journal of a PostgreSQL store: name a new file with the key `journal`"
     )]
@@ -180,7 +180,7 @@ pub enum StoreError {
         /// The journal's file.
         path: PathBuf,
     },
-    /// A journal is opened as a store.
+    /// A journal was opened as a store.
     #[error(
         "`{path}` is the journal of a PostgreSQL store, and its budgets belong to that: set `store` to the database's URL, or name another file"
     )]
@@ -196,13 +196,13 @@ pub enum StoreError {
         /// The journal's file.
         path: PathBuf,
     },
-    /// PostgreSQL is named without a journal.
+    /// A PostgreSQL store was configured without a journal.
     #[error("a PostgreSQL store needs `journal`, the path of a SQLite file of this instance alone")]
     NoJournal,
-    /// Something that works in a SQLite store alone.
+    /// An operation that works only with a SQLite store.
     #[error("{what} does not work with a PostgreSQL store yet")]
     NotShared {
-        /// What was asked for.
+        /// The operation.
         what: &'static str,
     },
     /// The writer has been closed.
@@ -213,7 +213,7 @@ pub enum StoreError {
     Failed {
         /// The file in question.
         path: PathBuf,
-        /// SQLite's or the operating system's words.
+        /// SQLite's or the operating system's message.
         detail: String,
     },
 }
@@ -231,7 +231,8 @@ impl StoreError {
         }
     }
 
-    /// Where a folder may be missing, or be none, or be one like `/proc`, in which nothing can be created.
+    /// Classifies a missing path: the folder is missing, is not a folder, or is one like `/proc`, in which nothing
+    /// can be created.
     fn of_nothing_there(path: &Path, error: &io::Error) -> Self {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let nearest = folder.ancestors().find(|folder| folder.exists());
@@ -250,7 +251,7 @@ impl StoreError {
         Self::NoPlace { path, detail }
     }
 
-    /// What is there is a device, a pipe, a socket or a folder.
+    /// Error for a path that is a device, a pipe, a socket or a folder.
     pub(crate) fn of_no_file(path: &Path) -> Self {
         Self::NoPlace { path: path.to_owned(), detail: "what is there is no regular file".to_owned() }
     }

@@ -1,4 +1,4 @@
-//! Records of cut replies that the store did not take at once: they are kept, and tried again.
+//! Records of cut replies that the store did not accept at once: they are kept and retried.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-/// How many are kept at once. They are kept without texts, so that each takes a few kilobytes.
+/// Maximum number of records kept. They are kept without texts, so that each takes a few kilobytes.
 const MAX_LATE_CUTS: u32 = 1_024;
 
-/// How often it is looked whether the store works again.
+/// Interval between retries.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What is known of all that are kept.
+/// State of all kept records.
 #[derive(Debug)]
 pub(crate) struct Late {
     room: Arc<Semaphore>,
@@ -21,7 +21,7 @@ pub(crate) struct Late {
     lost_at_end: AtomicU64,
 }
 
-/// The right to be kept.
+/// Permit to keep one record.
 pub(crate) type Place = OwnedSemaphorePermit;
 
 impl Late {
@@ -34,7 +34,7 @@ impl Late {
         }
     }
 
-    /// A place for one more. Where there is none the record is lost, and counted.
+    /// Returns a permit for one more record. If there is no room, the record is lost and counted.
     pub(crate) fn place(&self) -> Option<Place> {
         let place = Arc::clone(&self.room).try_acquire_owned().ok();
         if place.is_none() {
@@ -43,37 +43,37 @@ impl Late {
         place
     }
 
-    /// Waits a moment; answers whether the next try has to be the last one.
+    /// Waits for the retry interval. Returns whether the next try has to be the last one.
     pub(crate) async fn rest(&self) -> bool {
         let mut closing = self.closing.subscribe();
         // The sender lives as long as this does.
         tokio::time::timeout(RETRY_INTERVAL, closing.wait_for(|is_closing| *is_closing)).await.is_ok()
     }
 
-    /// One is given up.
+    /// Counts a record that is given up.
     pub(crate) fn lose(&self) {
         self.lost.fetch_add(1, Ordering::Relaxed);
         self.lost_at_end.fetch_add(u64::from(*self.closing.borrow()), Ordering::Relaxed);
     }
 
-    /// Has every one tried once more, and returns when all are through.
+    /// Has every record retried once, and returns when all are done.
     pub(crate) async fn close(&self) {
         self.closing.send_replace(true);
-        // It is never closed: an error cannot be.
+        // The semaphore is never closed, so this cannot fail.
         let _ = self.room.acquire_many(MAX_LATE_CUTS).await;
     }
 
-    /// Records that are kept.
+    /// Number of records that are kept.
     pub(crate) fn waiting(&self) -> u64 {
         u64::from(MAX_LATE_CUTS).saturating_sub(self.room.available_permits() as u64)
     }
 
-    /// Records that were given up.
+    /// Number of records that were given up.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Those of them that were given up for the store was closed.
+    /// Number of records that were given up because the store was closed.
     pub(crate) fn lost_at_end(&self) -> u64 {
         self.lost_at_end.load(Ordering::Relaxed)
     }

@@ -1,7 +1,7 @@
-//! Which process an intent belongs to, and whether that process is still alive.
+//! Owner of an intent: which process it belongs to, and whether that process is still alive.
 //!
-//! Each open store holds an advisory lock on a small file of its own next to the database. The operating
-//! system lets go of it when the process ends, however it ends, so a lock that can be had means a dead owner.
+//! Each open store holds an advisory lock on its own small file next to the database. The operating system releases
+//! the lock when the process ends in any way. So a lock that can be acquired means a dead owner.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -15,27 +15,27 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::files::identity;
 
-/// The owner of runs that another scheduler supervises: no process of ours is their sign of life, and they end only when that reports
-/// their end.
+/// The owner of runs that another scheduler supervises. No local process shows whether they are alive; they end only
+/// when the scheduler reports their end.
 pub(crate) const ELSEWHERE: &str = "elsewhere";
 
-/// Tells apart the stores that one process opens within one tick of the clock.
+/// Distinguishes stores that one process opens within one tick of the clock.
 static OPENED: AtomicU64 = AtomicU64::new(0);
 
-/// The sign of life of one open store.
+/// The lock file of one open store, which shows that it is alive.
 #[derive(Debug)]
 pub(crate) struct Owner {
     name: String,
     path: PathBuf,
-    /// Held for its lock; what is written into it is the slate's.
+    /// Held for its lock; the slate writes its contents.
     file: RwLock<Arc<File>>,
-    /// The file is to stay: it holds what the next start has to find.
+    /// The file must stay: it holds what the next start has to find.
     left: AtomicBool,
 }
 
 impl Owner {
-    /// Makes a new owner and its sign of life. To be called under the database's write lock, so that nobody
-    /// takes the file for a dead one's between its making and its locking.
+    /// Creates a new owner and its lock file. Call it under the database's write lock, so that no process takes the
+    /// file for a dead owner's before it is locked.
     pub(crate) fn register(database: &Path) -> io::Result<Self> {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let nth = OPENED.fetch_add(1, Ordering::Relaxed);
@@ -45,31 +45,31 @@ impl Owner {
         Ok(Self { name, path, file, left: AtomicBool::new(false) })
     }
 
-    /// The name that intents carry: process id, start and a count.
+    /// The owner name of intents: process id, start time and a counter.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The file.
+    /// The lock file.
     pub(crate) fn file(&self) -> Arc<File> {
         Arc::clone(&self.file.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether the file is where others look for it.
+    /// Whether the file is still at its path.
     pub(crate) fn is_in_place(&self) -> bool {
         let open = self.file().metadata().map(|file| (file.dev(), file.ino()));
         open.is_ok_and(|open| identity(&self.path) == Some(open))
     }
 
-    /// Makes the file anew, with what was written into the old one, after that was removed.
+    /// Recreates the file with the contents of the old one, after that was removed.
     pub(crate) fn renew(&self) -> io::Result<()> {
-        // Under a name that is no sign of life until it is locked and whole.
+        // The new file has a name that does not count as a lock file until it is locked and complete.
         let mut name = OsString::from("new-");
         name.push(self.path.file_name().unwrap_or_default());
         let beside = self.path.with_file_name(name);
         let _ = fs::remove_file(&beside);
         let fresh = create(&beside)?;
-        // Nothing is written meanwhile.
+        // The lock prevents writes during the copy.
         let mut held = self.file.write().unwrap_or_else(PoisonError::into_inner);
         let mut old: &File = &held;
         old.rewind()?;
@@ -79,13 +79,13 @@ impl Owner {
         Ok(())
     }
 
-    /// Removes the file. One that stays behind is swept away by the next start.
+    /// Removes the file. If that fails, the next start deletes it.
     pub(crate) fn remove(&self) {
         let _ = fs::remove_file(&self.path);
         self.leave();
     }
 
-    /// From now on the file is not to be removed.
+    /// Marks the file as not to be removed.
     pub(crate) fn leave(&self) {
         self.left.store(true, Ordering::Release);
     }
@@ -99,7 +99,7 @@ impl Drop for Owner {
     }
 }
 
-/// A new file for its owner alone, locked.
+/// Creates a new locked file with mode 0600.
 fn create(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true);
@@ -110,8 +110,8 @@ fn create(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether the store that registered under this name is still open. What cannot be told counts as alive:
-/// an intent that waits is better than a recovery declared dead while it goes on.
+/// Whether the store that registered under this name is still open. An unknown state counts as alive: an intent that
+/// waits is better than a running recovery that is declared dead.
 pub(crate) fn is_alive(database: &Path, name: &str) -> bool {
     if name == ELSEWHERE {
         return true;
@@ -122,12 +122,14 @@ pub(crate) fn is_alive(database: &Path, name: &str) -> bool {
     }
 }
 
-/// Whether the store that registered under this name is dead, where these are the dead whose signs the caller holds.
+/// Whether the store that registered under this name is dead. `left` lists the dead owners whose files the caller
+/// holds.
 pub(crate) fn is_dead(database: &Path, name: &str, left: &[Dead]) -> bool {
     left.iter().any(|dead| dead.is_of(database, name)) || !is_alive(database, name)
 }
 
-/// The signs that killed processes left behind, locked by us. To be called under the database's write lock.
+/// Returns the lock files that killed processes left, locked by this process. Call it under the database's write
+/// lock.
 pub(crate) fn dead(database: &Path) -> io::Result<Vec<Dead>> {
     let prefix = sign_of(database, "");
     let (Some(folder), Some(prefix)) = (prefix.parent(), prefix.file_name()) else { return Ok(Vec::new()) };
@@ -138,12 +140,12 @@ pub(crate) fn dead(database: &Path) -> io::Result<Vec<Dead>> {
         let is_sign = path
             .file_name()
             .is_some_and(|name| name.as_encoded_bytes().starts_with(prefix.as_encoded_bytes()));
-        // No other file is opened here: closing one of the database's own would let go of SQLite's locks on it.
+        // No other file is opened here: closing one of the database's own files would release SQLite's locks on it.
         // Opening a pipe would block.
         if !is_sign || !path.is_file() {
             continue;
         }
-        // One that was closed between the two has removed its file before it let go of the lock.
+        // An owner that closed between the two steps has removed its file before it released the lock.
         if let Ok(file) = File::open(&path)
             && matches!(file.try_lock(), Ok(()))
             && path.exists()
@@ -154,11 +156,11 @@ pub(crate) fn dead(database: &Path) -> io::Result<Vec<Dead>> {
     Ok(dead)
 }
 
-/// What a dead process left.
+/// The lock file of a dead process.
 #[derive(Debug)]
 pub(crate) struct Dead {
     path: PathBuf,
-    /// Held for its lock, until what is in the file is safe elsewhere.
+    /// Held for its lock until the contents of the file are safe elsewhere.
     _file: File,
 }
 
@@ -167,7 +169,8 @@ impl Dead {
         &self.path
     }
 
-    /// Whether the store that registered under this name left it: nobody else can find that out while it is held.
+    /// Whether it belongs to the store that registered under this name. No other process can detect that while the
+    /// file is held.
     pub(crate) fn is_of(&self, database: &Path, name: &str) -> bool {
         self.path == sign_of(database, name)
     }

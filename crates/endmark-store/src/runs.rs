@@ -1,114 +1,114 @@
-//! Supervised runs and their events: what is written of them, and by whom. (CG-4)
+//! Records of supervised runs and their events. (CG-4)
 
 mod recorded;
 
-/// A run as it is written. The words are the supervisor's.
+/// A run as it is stored. The supervisor defines the values of its text fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunRecord {
-    /// Its id.
+    /// Id of the run.
     pub id: String,
-    /// Where it stands.
+    /// State of the run.
     pub state: String,
-    /// Why.
+    /// Reason of the state.
     pub reason: Option<String>,
-    /// The agent's kind.
+    /// Kind of the agent.
     pub agent: String,
-    /// What is run, as a JSON list of words.
+    /// Command that is run, as a JSON list of words.
     pub command: String,
-    /// Where.
+    /// Folder in which it runs.
     pub folder: String,
-    /// What is to come of it.
+    /// File that the run is to produce.
     pub artifact: String,
-    /// What that is held to.
+    /// Template that the artifact is checked against.
     pub template: Option<String>,
-    /// The attempt under way, or the last one.
+    /// Number of the current attempt, or of the last one.
     pub attempt: u32,
-    /// How many there may be.
+    /// Maximum number of attempts.
     pub max_attempts: u32,
-    /// The number of the agent's process, while there is one.
+    /// Process id of the agent, while it runs.
     pub process: Option<u32>,
-    /// The agent's session.
+    /// Session of the agent.
     pub session: Option<String>,
-    /// The model, as the agent names it.
+    /// Name of the model, as the agent reports it.
     pub model: Option<String>,
-    /// What was read, in tokens, with all attempts.
+    /// Input tokens of all attempts.
     pub input_tokens: u64,
-    /// What was written, in tokens, with all attempts.
+    /// Output tokens of all attempts.
     pub output_tokens: u64,
-    /// The largest single call of the last attempt.
+    /// Tokens of the largest single call of the last attempt.
     pub largest_call_tokens: Option<u64>,
-    /// The model's limit.
+    /// Token limit of the model.
     pub limit_tokens: Option<u64>,
-    /// Whether a call was above the threshold.
+    /// Whether a call exceeded the threshold.
     pub context_exhaustion_risk: bool,
-    /// What it cost, in billionths of a US dollar.
+    /// Cost in billionths of a US dollar.
     pub cost_nanodollars: Option<u64>,
-    /// How the last attempt ended.
+    /// Verdict on the last attempt.
     pub verdict: Option<String>,
-    /// How one knows, a line each.
+    /// Evidence for the verdict, one item a line.
     pub evidence: String,
-    /// How many findings the artifact had when it was last judged.
+    /// Number of findings in the artifact when it was last judged.
     pub findings: Option<u64>,
-    /// What people call it.
+    /// Display name of the run.
     pub name: Option<String>,
-    /// What it takes to go on with it; none if nobody here can.
+    /// State needed to resume the run; `None` if it cannot be resumed here.
     pub task: Option<RunTask>,
 }
 
-/// What it takes to go on with a run whose supervisor was killed.
+/// State needed to resume a run whose supervisor was killed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunTask {
-    /// How it was asked for, in the words of who asked.
+    /// The request for the run, as its caller wrote it.
     pub asked: String,
-    /// How long it has taken, in seconds.
+    /// Running time so far in seconds.
     pub seconds: u64,
-    /// What the agent's session has read, in tokens.
+    /// Input tokens of the agent's session.
     pub session_input_tokens: u64,
-    /// What it has written, in tokens.
+    /// Output tokens of the agent's session.
     pub session_output_tokens: u64,
 }
 
-/// Something that happened to a run.
+/// An event of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunEventRecord {
-    /// Its name, as `agent_run.started`.
+    /// Name of the event, for example `agent_run.started`.
     pub name: String,
-    /// What there is to say.
+    /// Message of the event.
     pub message: String,
 }
 
-/// A run that was written, with what the store adds.
+/// A stored run, with the columns that the store adds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredRun {
     /// The run.
     pub run: RunRecord,
-    /// Whether the process that supervises it is alive, where it is not over.
+    /// Whether the process that supervises it is alive, if the run is not over.
     pub is_supervised: bool,
-    /// When it began, in UTC.
+    /// Start time in UTC.
     pub started_at: String,
-    /// When it was last written, in UTC.
+    /// Time of the last write in UTC.
     pub updated_at: String,
-    /// When it was over, in UTC.
+    /// End time in UTC.
     pub ended_at: Option<String>,
 }
 
-/// An event that was written.
+/// A stored event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredRunEvent {
-    /// Its number; they grow in the order of what happened.
+    /// Number of the event; numbers grow in the order of events.
     pub id: i64,
-    /// The run's id.
+    /// Id of the run.
     pub run_id: String,
-    /// When, in UTC.
+    /// Time of the event in UTC.
     pub at: String,
-    /// Its name.
+    /// Name of the event.
     pub name: String,
-    /// The attempt.
+    /// Number of the attempt.
     pub attempt: u32,
-    /// Where the run stood from then on.
+    /// State of the run after the event.
     pub state: String,
-    /// Why.
+    /// Reason of the state.
     pub reason: Option<String>,
-    /// What there is to say.
+    /// Message of the event.
     pub message: String,
 }

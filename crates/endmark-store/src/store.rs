@@ -1,4 +1,4 @@
-//! The handle that requests hold.
+//! The store handle that requests share.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,8 +25,8 @@ use crate::writer::{QUEUE, Tuning, Writer};
 
 /// An open store. Cloning it is cheap; all clones share one writer.
 ///
-/// Call [`Store::close`] before the process ends; dropping the last clone writes out what is queued too, but
-/// blocks meanwhile.
+/// Call [`Store::close`] before the process ends. Dropping the last clone also writes what is queued, but blocks
+/// meanwhile.
 ///
 /// ```
 /// use endmark_store::{CutSettled, CutStarted, FinalStatus, LogFilter, NoSecrets, Store, StoreLocation};
@@ -82,9 +82,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store, creating its file (mode 0600) when it is not there, brings its tables up to date, and
-    /// logs as `EXHAUSTED` what processes that are no longer alive left open (PC-7). It blocks: not for an
-    /// async task.
+    /// Opens the store. Creates a missing file (mode 0600), migrates its tables, and logs the open recoveries of dead
+    /// processes as `EXHAUSTED` (PC-7). It blocks: do not call it in an async task.
     pub fn open(location: &StoreLocation) -> Result<Self, StoreError> {
         Self::open_with(location, Tuning { busy_timeout: BUSY_TIMEOUT, queue: QUEUE })
     }
@@ -127,13 +126,13 @@ impl Store {
         self.refusals.all()
     }
 
-    /// What writes records, without what these take for secrets: there is no other way for a text into the store but for
-    /// outputs, which are kept as they are ([`Store::begin_output`]).
+    /// Returns a recorder that removes these secrets from texts. All texts enter the store through a recorder, except
+    /// outputs, which are kept unchanged ([`Store::begin_output`]).
     pub fn recorder(&self, secrets: impl Scrub + 'static) -> Recorder {
         Recorder { store: self.clone(), secrets: Arc::new(secrets) }
     }
 
-    /// How the store does at the moment. Answers at once, without going to the disk.
+    /// Returns the current condition of the store, without accessing the disk.
     pub fn condition(&self) -> Condition {
         let counts = self.writer.counts();
         let (writes_waiting, rows_waiting) = self.writer.waiting();
@@ -157,8 +156,8 @@ impl Store {
         }
     }
 
-    /// Forgets cut replies, with their pieces, and upstream calls that are older than so many days, and kept outputs whose
-    /// own days are over; answers how many rows that were.
+    /// Deletes cut replies with their pieces, upstream calls and runs older than `keep_days`, and outputs whose own
+    /// retention is over. Returns the number of deleted rows.
     pub async fn forget_after(&self, keep_days: u32) -> Result<u64, StoreError> {
         let mut forgotten = self.writer.write(move |session| recoveries::forget(session, keep_days)).await?;
         forgotten += self.writer.write(|session| outputs::forget(session)).await?;
@@ -175,8 +174,8 @@ impl Store {
         Ok(forgotten)
     }
 
-    /// Sums the calls that stand in no sum yet, in short transactions, so that others are not kept waiting; answers how many. What
-    /// is read is the same before and after, and comes sooner.
+    /// Sums the calls that are in no sum yet, and returns how many. Short transactions keep other writers from
+    /// waiting. Reads return the same results before and after, but are faster after.
     pub async fn sum_calls(&self) -> Result<u64, StoreError> {
         let mut summed = 0;
         loop {
@@ -189,8 +188,8 @@ impl Store {
         Ok(summed)
     }
 
-    /// Adds to the budget of a session (CX-7), which goes on where it was used up; answers whether it is known. The unit is
-    /// `tokens` or `nano_usd`.
+    /// Adds to the budget of a session (CX-7) and reopens the session if its budget was used up. Returns whether the
+    /// session is known.
     ///
     /// # Errors
     /// [`StoreError::NotShared`] with a PostgreSQL store.
@@ -202,12 +201,12 @@ impl Store {
         Ok(raised > 0)
     }
 
-    /// Error if the store is shared: what is asked for changes this instance alone.
+    /// Error if the store is shared: the operation would change this instance alone.
     pub(crate) fn alone(&self, what: &'static str) -> Result<(), StoreError> {
         if self.shared.is_some() { Err(StoreError::NotShared { what }) } else { Ok(()) }
     }
 
-    /// Goes once through the queue, the writer and the file, for a readiness check.
+    /// Passes once through the queue, the writer and the file, for a readiness check.
     pub async fn health(&self) -> Result<Health, StoreError> {
         let has_failed = self.writer.failure().is_some();
         let open_cuts = move |session: &Session| {
@@ -226,18 +225,18 @@ impl Store {
         })
     }
 
-    /// Reads in an async task: on a thread of its own, with a reader on the same file.
+    /// Reads in an async task: runs `work` on a blocking thread, with a reader on the same file.
     pub async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Reader) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let location = Arc::clone(&self.location);
         let read = tokio::task::spawn_blocking(move || work(&Reader::open(&location)?));
-        // It is not cancelled: an error is a panic, which was reported where it happened, or the end of the runtime.
+        // The task is not cancelled: an error is a panic, reported where it happened, or the end of the runtime.
         read.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Opens a reader on the same file. It blocks, as do all its methods.
+    /// Opens a reader on the same file. It and all its methods block.
     pub fn reader(&self) -> Result<Reader, StoreError> {
         Reader::open(&self.location)
     }
@@ -252,14 +251,14 @@ impl Store {
         self.reader()?.show(id)
     }
 
-    /// Where the store is.
+    /// The location of the store.
     pub fn location(&self) -> &StoreLocation {
         &self.location
     }
 
-    /// Takes no more writes and returns when all that were queued are committed. Later writes, through any
-    /// clone, answer [`StoreError::Closed`]. Rows of calls that cannot be committed are left to the next start where
-    /// that is possible; answers how many, also to whoever closes it once more.
+    /// Accepts no more writes, and returns when all queued writes are committed. Later writes through any clone
+    /// return [`StoreError::Closed`]. Rows of calls that cannot be committed are left to the next start if possible.
+    /// Returns how many, also to every later caller.
     pub async fn close(&self) -> Leftover {
         self.late.close().await;
         if let Some(shared) = &self.shared {

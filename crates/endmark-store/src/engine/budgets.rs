@@ -1,5 +1,5 @@
-//! The statements about budgets. A hold is one transaction over all budgets of a call, and it is settled in the one that
-//! writes the call's row: so counters and ledger cannot drift apart.
+//! SQL statements for budgets. One transaction holds a call in all its budgets. The transaction that writes the
+//! call's row settles the holds, so counters and ledger cannot diverge.
 
 use std::path::Path;
 
@@ -15,15 +15,15 @@ use crate::leases::{BudgetKey, Leases};
 use crate::ledger::encoding::clipped;
 use crate::owner::{self, Dead};
 
-/// Holds a call in all its budgets, or says which one does not admit it. What is free of this process's leases is taken back
-/// first, so that the decision is exact.
+/// Holds a call in all its budgets, or returns the budget that does not admit it. Leases of this process that are not
+/// in use are reclaimed first, so the decision is exact.
 pub(crate) fn hold(
     connection: &Connection,
     owner: &str,
     leases: &Leases,
     hold: &Hold,
 ) -> Result<Held, Fault> {
-    // It came so late that its call is over already: whoever asked did not wait, and nothing would settle it.
+    // The call is already over: its caller did not wait for this hold, and nothing would settle it.
     let is_over: bool = connection
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM usage WHERE request_id = ?1 AND call = ?2)")?
         .query_row(params![clipped(&hold.request_id), hold.call], |row| row.get(0))?;
@@ -47,7 +47,8 @@ pub(crate) fn hold(
         let least_left = Held::least_left(accounts.into_iter());
         return Ok(Held::Fits { warnings, least_left });
     };
-    // What is only held is not spent: a session that others hold the rest of goes on when they are over.
+    // An amount that is only held is not spent: a session stays open if the rest of its budget is held by other
+    // calls.
     let is_ending = |(claim, account): &(&Claim, Account)| {
         claim.scope == Scope::Session && account.is_closed_by(claim.amount)
     };
@@ -73,7 +74,7 @@ pub(crate) fn hold(
     Ok(Held::Closing)
 }
 
-/// How a budget stands now: as the store has it, with the leases of other processes and the calls in our own.
+/// Returns the current state of a budget: the stored counters plus other processes' leases and this process's calls.
 fn account_now(
     connection: &Connection,
     owner: &str,
@@ -91,7 +92,8 @@ fn account_now(
     })
 }
 
-/// A budget without its leases, and the level in percent that was reported. What other instances spend and may spend is in it.
+/// Returns a budget without its leases, and the warning level in percent that was last reported. Amounts that other
+/// instances spent or may spend are included.
 pub(super) fn account(
     connection: &Connection,
     key: &BudgetKey,
@@ -116,7 +118,7 @@ pub(super) fn account(
     Ok((journal::add_elsewhere(connection, key, account)?, warned_percent))
 }
 
-/// Writes the entry of a call in one budget.
+/// Inserts the entry of a call in one budget.
 pub(super) fn enter(
     connection: &Connection,
     owner: &str,
@@ -142,7 +144,7 @@ pub(super) fn enter(
     Ok(())
 }
 
-/// The level that a budget has come to, once in its window.
+/// Returns a warning if the budget reached this level for the first time in its window.
 fn warning(connection: &Connection, claim: &Claim, level: Level) -> rusqlite::Result<Option<BudgetWarning>> {
     if level == Level::Low {
         return Ok(None);
@@ -162,7 +164,7 @@ fn warning(connection: &Connection, claim: &Claim, level: Level) -> rusqlite::Re
     Ok((is_news > 0).then(|| BudgetWarning { claim: claim.clone(), level }))
 }
 
-/// What is known of an entry that is held.
+/// An entry that is still held.
 struct Open {
     scope: String,
     unit: String,
@@ -189,8 +191,8 @@ fn open_entries(connection: &Connection, request_id: &str, call: u32) -> rusqlit
         .collect()
 }
 
-/// Settles what a call holds, in the transaction that writes its row, and charges it in those of its budgets that did not
-/// hold it: the store failed then, or was begun anew since.
+/// Settles the holds of a call in the transaction that writes its row. Charges the call in budgets that did not hold
+/// it, because the store failed then or was recreated since.
 pub(crate) fn settle(connection: &Connection, call: &Call) -> rusqlite::Result<()> {
     let (request_id, number) = (&call.started.request_id, call.started.call);
     for entry in open_entries(connection, request_id, number)? {
@@ -203,7 +205,7 @@ pub(crate) fn settle(connection: &Connection, call: &Call) -> rusqlite::Result<(
     Ok(())
 }
 
-/// Writes the entry of a call that has none in this budget.
+/// Inserts the entry of a call that has no entry in this budget.
 fn charge_late(connection: &Connection, call: &Call, charge: &Charge) -> rusqlite::Result<()> {
     let (scope, unit) = (charge.scope.name(), charge.unit.name());
     let subject = call.started.subject(charge.scope);
@@ -234,7 +236,7 @@ fn charge_late(connection: &Connection, call: &Call, charge: &Charge) -> rusqlit
     Ok(())
 }
 
-/// Turns a hold into what was spent.
+/// Turns a hold into spent budget.
 fn close(
     connection: &Connection,
     request_id: &str,
@@ -264,7 +266,7 @@ fn close(
     Ok(())
 }
 
-/// Lets go of what a call holds that was never made. A session that it was to close goes on.
+/// Releases the holds of a call that was never made. If the call was to close a session, the session is open again.
 pub(crate) fn release(
     connection: &Connection,
     request_id: &str,
@@ -292,8 +294,9 @@ pub(crate) fn release(
     Ok(())
 }
 
-/// Counts as spent what the dead held, and of which no row came to light: what was in flight may have been billed. The
-/// caller holds the database's write lock, and the signs of those who died since the last start.
+/// Counts the holds of dead processes as spent if no row of the call was found: a call in flight may have been
+/// billed. The caller holds the database's write lock and the owner files of the processes that died since the last
+/// start.
 pub(crate) fn settle_interrupted(
     connection: &Connection,
     database: &Path,
@@ -319,8 +322,8 @@ pub(crate) fn settle_interrupted(
     Ok(())
 }
 
-/// Adds to a session's budget; a session that was closed goes on. Answers how many budgets that were: one that nobody has
-/// used yet is none.
+/// Adds to a session's budgets and reopens a closed session. Returns the number of budgets changed; a budget that was
+/// never used does not exist yet and is not counted.
 pub(crate) fn raise(connection: &Connection, session: &str, unit: &str, by: u64) -> Result<usize, Fault> {
     let raised = connection
         .prepare_cached(
@@ -331,7 +334,7 @@ pub(crate) fn raise(connection: &Connection, session: &str, unit: &str, by: u64)
     Ok(raised)
 }
 
-/// Forgets entries that belong to no row of the ledger any more; what they came to stays counted.
+/// Deletes entries whose call has no ledger row any more. Their amounts stay counted.
 pub(crate) fn forget(connection: &Connection) -> Result<(), Fault> {
     connection.execute_batch(
         "UPDATE budgets SET forgotten = forgotten + (SELECT coalesce(sum(e.spent), 0) FROM budget_entries e
@@ -346,7 +349,7 @@ pub(crate) fn forget(connection: &Connection) -> Result<(), Fault> {
 }
 
 impl Reader {
-    /// How all budgets stand, each recomputed from its entries (CX-7); the newest windows first.
+    /// Returns all budgets, each recomputed from its entries (CX-7), the newest windows first.
     pub fn budgets(&self) -> Result<Vec<BudgetRow>, StoreError> {
         let read = || {
             self.connection()
@@ -383,20 +386,21 @@ impl Reader {
     }
 }
 
-/// What a sum of a budget comes to at most: half of the largest integer, so that one more amount is none that SQLite would
-/// make a fraction of.
+/// Largest sum of a budget: half of the largest integer, so that adding one more amount cannot overflow into a
+/// floating-point value in SQLite.
 pub(super) const SUM_LIMIT: i64 = 1 << 62;
-/// No amount that somebody names is larger.
+/// Largest amount that a caller can name.
 const AMOUNT_LIMIT: i64 = 1 << 60;
-/// No call costs more, in tokens or nano-dollars, whatever its upstream reports: a hundred thousand of them can be added.
+/// Largest cost of a call, in tokens or nano-dollars, whatever its upstream reports. A hundred thousand such costs
+/// can be added.
 const CALL_LIMIT: i64 = 1 << 46;
 
-/// An amount as SQLite has it.
+/// Converts an amount to an SQLite integer.
 pub(super) fn amount(value: u64) -> i64 {
     integer(value).min(AMOUNT_LIMIT)
 }
 
-/// What a call holds or costs.
+/// Converts what a call holds or costs to an SQLite integer.
 fn of_call(value: u64) -> i64 {
     amount(value).min(CALL_LIMIT)
 }

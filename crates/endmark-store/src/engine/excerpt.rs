@@ -1,4 +1,4 @@
-//! A part of a kept output, for whoever reads it: a command, a model or a page. (CX-5)
+//! Reads a part of a kept output, for a command, a model or a page. (CX-5)
 
 use std::ops::ControlFlow;
 
@@ -10,13 +10,13 @@ use endmark_context::read::{
 use super::KeptOutput;
 use crate::error::StoreError;
 
-/// Why a part of a kept output cannot be read.
+/// Error of reading a part of a kept output.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// There is no such part, or it cannot be capped.
+    /// The part does not exist or cannot be capped.
     #[error(transparent)]
     Excerpt(#[from] ExcerptError),
-    /// The store does not give it.
+    /// The store cannot deliver it.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -34,10 +34,11 @@ impl From<CapError> for ReadError {
 }
 
 impl KeptOutput<'_> {
-    /// A part of it, within the limits: pages and bytes as they are, lines and values capped as an output is. It blocks.
+    /// Returns a part of the output within the limits. Pages and bytes are returned unchanged; lines and values are
+    /// capped like an output. It blocks.
     ///
     /// # Errors
-    /// [`ReadError`] where there is no such part, the limits leave no room, or the store fails.
+    /// [`ReadError`] if the part does not exist, the limits leave no room, or the store fails.
     pub fn part(&self, part: &Part, limits: &Limits) -> Result<Excerpt, ReadError> {
         match part {
             Part::Page(page) => {
@@ -63,7 +64,7 @@ impl KeptOutput<'_> {
         }
     }
 
-    /// What is picked of the lines behind so many line breaks.
+    /// Returns the picked lines after the first `behind` line breaks.
     fn picked(&self, behind: u64, mut picking: Picking) -> Result<Excerpt, ReadError> {
         let mut failure = None;
         self.lines_from(behind, |number, line| {

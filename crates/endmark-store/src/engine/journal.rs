@@ -1,4 +1,5 @@
-//! The journal of an instance that shares a PostgreSQL database: what it may spend there, and what the database does not have yet.
+//! The journal of an instance that shares a PostgreSQL database: what it may spend there, and what it has not yet
+//! reported.
 
 use std::path::Path;
 
@@ -11,16 +12,16 @@ use crate::engine::Fault;
 use crate::error::StoreError;
 use crate::leases::{BudgetKey, Leases};
 
-/// Rows of calls in one transaction of the database.
+/// Maximum rows of calls in one transaction of the database.
 const MAX_ROWS: u32 = 512;
-/// Changed budgets in one transaction of the database.
+/// Maximum changed budgets in one transaction of the database.
 const MAX_CHANGES: u32 = 256;
 
-/// Which instance a journal is of.
+/// The instance that a journal belongs to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Instance {
     pub(crate) id: String,
-    /// What the database knows it by.
+    /// The token by which the database knows the instance.
     pub(crate) token: String,
     /// Its next token.
     pub(crate) pending: String,
@@ -28,7 +29,7 @@ pub(crate) struct Instance {
     pub(crate) keys_version: i64,
 }
 
-/// What is asked for a budget, beside the report of what was spent.
+/// A request for a share of a budget, besides the report of spending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ShareRequest {
     pub(crate) key: BudgetKey,
@@ -36,14 +37,14 @@ pub(crate) struct ShareRequest {
     pub(crate) least: u64,
     pub(crate) waiting: u64,
     pub(crate) ahead: u64,
-    /// Whether what is not in use goes back.
+    /// Whether the unused part of the share is returned.
     pub(crate) returns: bool,
 }
 
-/// What the database is to be told in one transaction.
+/// What to report to the database in one transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Due {
-    /// The number of the last row; 0 for no rows.
+    /// The number of the last row; 0 if there are no rows.
     pub(crate) through: i64,
     /// The rows, as an array of JSON objects.
     pub(crate) rows: Option<String>,
@@ -52,18 +53,19 @@ pub(crate) struct Due {
     pub(crate) is_more: bool,
 }
 
-/// What the database granted of a budget.
+/// The share of a budget that the database granted.
 #[derive(Debug, Clone)]
 pub(crate) struct GrantedShare {
     pub(crate) key: BudgetKey,
-    /// What it was told that calls did cost.
+    /// The cost of calls that was reported to the database.
     pub(crate) reported: u64,
     pub(crate) granted: u64,
     pub(crate) spent_elsewhere: u64,
     pub(crate) is_tight: bool,
 }
 
-/// Makes a new file the journal of an instance, or checks that it is one. Error if the file is a store with records of its own.
+/// Makes a new file the journal of an instance, or checks that it is one. Error if the file is a store with records
+/// of its own.
 pub(crate) fn open(connection: &Connection, path: &Path, random: &str) -> Result<Instance, StoreError> {
     let failed = |error| StoreError::of_sqlite(path, &error);
     if let Some(instance) = instance(connection).map_err(failed)? {
@@ -106,14 +108,14 @@ fn instance(connection: &Connection) -> rusqlite::Result<Option<Instance>> {
         .optional()
 }
 
-/// Writes which instance this is. With another id than before, nothing is granted to it.
+/// Writes the identity of this instance.
 pub(crate) fn name(connection: &Connection, instance: &Instance) -> Result<(), Fault> {
     let Instance { id, token, pending, .. } = instance;
     connection.execute("UPDATE journal SET instance = ?1, token = ?2, pending = ?3", [id, token, pending])?;
     Ok(())
 }
 
-/// Forgets what was granted, since the database may have granted it to others. Every budget is reported again.
+/// Discards the granted shares, since the database may have granted them to others. Every budget is reported again.
 pub(crate) fn forget_grants(connection: &Connection, leases: &Leases) -> Result<(), Fault> {
     leases.recall_all();
     connection.execute(
@@ -125,7 +127,7 @@ pub(crate) fn forget_grants(connection: &Connection, leases: &Leases) -> Result<
     Ok(())
 }
 
-/// Has these budgets reported: the database has shares of them from before.
+/// Marks budgets to be reported, because the database still has shares of them from before.
 pub(crate) fn mark(connection: &Connection, keys: &[BudgetKey]) -> Result<(), Fault> {
     for key in keys {
         connection
@@ -154,7 +156,7 @@ pub(super) fn add_elsewhere(
         .optional()?;
     let Some((granted, elsewhere)) = found else { return Ok(account) };
     let elsewhere = natural(elsewhere);
-    // All that was not granted here counts as held: it is, or may be, granted to others.
+    // Everything not granted here counts as held: it is, or may be, granted to others.
     let held = account.limit.saturating_sub(elsewhere).saturating_sub(natural(granted));
     Ok(Account {
         spent: account.spent.saturating_add(elsewhere),
@@ -163,7 +165,8 @@ pub(super) fn add_elsewhere(
     })
 }
 
-/// Collects what the database is to be told. What goes back is taken from the journal before the database hears of it.
+/// Collects what to report to the database. Returned amounts are deducted from the journal before the database learns
+/// of them.
 pub(crate) fn prepare(
     connection: &Connection,
     leases: &Leases,
@@ -237,7 +240,7 @@ fn report(connection: &Connection, leases: &Leases, request: &ShareRequest) -> r
     Ok(ShareReport { limit, granted, spent, used, least, waiting, ahead })
 }
 
-/// The oldest rows that the database does not have. Rows that were deleted since are passed over.
+/// Returns the oldest rows that the database does not have. Rows deleted since are skipped.
 fn rows(connection: &Connection) -> Result<Due, Fault> {
     let (through, count, rows): (i64, u32, String) = connection
         .prepare_cached(
@@ -263,7 +266,7 @@ fn rows(connection: &Connection) -> Result<Due, Fault> {
     Ok(Due { through, rows, shares: Vec::new(), is_more: count >= MAX_ROWS })
 }
 
-/// Replaces the escape of U+0000, which PostgreSQL refuses in texts.
+/// Replaces the escape of U+0000, which PostgreSQL rejects in texts.
 fn without_nul(json: &str) -> String {
     let mut kept = String::with_capacity(json.len());
     let mut rest = json;
@@ -279,7 +282,7 @@ fn without_nul(json: &str) -> String {
     kept
 }
 
-/// The database has committed what it was told: notes what it granted.
+/// Records the granted shares after the database has committed a report.
 pub(crate) fn apply(
     connection: &Connection,
     leases: &Leases,
@@ -302,7 +305,7 @@ pub(crate) fn apply(
                    AND coalesce((SELECT spent FROM budgets WHERE scope = ?1 AND subject = ?2 AND window = ?3 AND unit = ?4), 0) <= ?5",
             )?
             .execute(params![scope, key.subject, key.window, unit, amount(*reported)])?;
-        // The lease of this process is planned again, from what is granted now.
+        // The lease of this process is planned again from the new grant.
         leases.recall_key(key);
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The gateway's own keys in the store: made, given a new secret, revoked and found.
+//! The gateway's own keys in the store: create, rotate, revoke and look up.
 
 use super::{KeyError, KeyOfSecret, KeySecret, NewKey};
 use crate::engine::{Reader, keys};
@@ -7,7 +7,7 @@ use crate::fingerprint::sha256_hex;
 use crate::store::Store;
 
 impl Store {
-    /// Makes a key and answers its secret, which nobody can look up again.
+    /// Creates a key and returns its secret, which cannot be looked up again.
     ///
     /// ```
     /// use endmark_context::budget::{Period, Unit};
@@ -27,7 +27,7 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`KeyError`] where the name is taken or cannot be one, or the store fails.
+    /// [`KeyError`] if the name is taken or invalid, or the store fails.
     pub async fn add_key(&self, new: NewKey) -> Result<KeySecret, KeyError> {
         self.alone("changing keys in the journal")?;
         new.check()?;
@@ -37,10 +37,10 @@ impl Store {
         if added { Ok(secret) } else { Err(KeyError::Taken(name)) }
     }
 
-    /// Gives a key a new secret, and answers it; those that it has go on for so many seconds.
+    /// Gives a key a new secret and returns it. The old secrets stay valid for `overlap_seconds`.
     ///
     /// # Errors
-    /// [`KeyError`] where there is no such key, it is revoked, or the store fails.
+    /// [`KeyError`] if the key does not exist or is revoked, or the store fails.
     pub async fn rotate_key(&self, name: &str, overlap_seconds: u64) -> Result<KeySecret, KeyError> {
         self.alone("changing keys in the journal")?;
         let secret = KeySecret::random()?;
@@ -50,10 +50,10 @@ impl Store {
         if rotated { Ok(secret) } else { Err(KeyError::Unknown(name.to_owned())) }
     }
 
-    /// Takes a key back: from now on it lets nobody in.
+    /// Revokes a key. It is rejected from now on.
     ///
     /// # Errors
-    /// [`KeyError`] where there is no such key, it is revoked already, or the store fails.
+    /// [`KeyError`] if the key does not exist or is already revoked, or the store fails.
     pub async fn revoke_key(&self, name: &str) -> Result<(), KeyError> {
         self.alone("changing keys in the journal")?;
         let named = name.to_owned();
@@ -61,16 +61,16 @@ impl Store {
         if revoked { Ok(()) } else { Err(KeyError::Unknown(name.to_owned())) }
     }
 
-    /// The version of the keys: another one means that what was looked up before may be wrong. Always the same in a store of its
-    /// own, where a lookup is recent or repeated.
+    /// Returns the version of the keys: when it changes, earlier lookups may be wrong. It is always 0 in a store that
+    /// is not shared, where lookups are recent or repeated.
     pub fn keys_version(&self) -> i64 {
         self.shared.as_ref().map_or(0, |shared| shared.keys_version())
     }
 
-    /// The key that has this secret, in whatever state it is.
+    /// Returns the key that has this secret, in any state.
     ///
     /// # Errors
-    /// [`StoreError`] if the store fails, or if the database that it shares has not confirmed its keys for an hour.
+    /// [`StoreError`] if the store fails, or if the shared database has not confirmed its keys for an hour.
     pub async fn key_of(&self, secret: &str) -> Result<Option<KeyOfSecret>, StoreError> {
         if let Some(shared) = &self.shared {
             shared.check_keys_age()?;
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(of(&first).await.unwrap().state(ends_at - 1), KeyState::Valid);
         assert_eq!(of(&first).await.unwrap().state(ends_at), KeyState::Ended);
         assert_eq!(of(&second).await.unwrap().state(ends_at), KeyState::Valid);
-        // A longer overlap does not bring back the time of one that ends sooner.
+        // A longer overlap does not extend a secret that ends sooner.
         let third = store.rotate_key("a", 360_000).await.unwrap();
         assert_eq!(of(&first).await.unwrap().secret_ends_at, Some(ends_at));
         assert!(of(&second).await.unwrap().secret_ends_at.unwrap() > ends_at);

@@ -1,8 +1,9 @@
-//! The slate: a small file in which every call under way stands, so that a killed process leaves its calls behind.
+//! The slate: a small file with a record of every call under way, so that the calls of a killed process can be
+//! recovered.
 //!
-//! A call is written into a slot of its own before its request goes out, and over it when the call is over; once its
-//! row is committed the slot is free again. A write goes into the system's memory and takes microseconds; it
-//! survives the end of the process, as a commit in WAL mode does. So no request waits for a transaction.
+//! A call is written into its own slot before its request is sent, and again when the call is over. Once its row is
+//! committed, the slot is free again. A write goes to the page cache and takes microseconds. Like a commit in WAL
+//! mode, it survives the end of the process. So no request waits for a transaction.
 
 use std::fs::File;
 use std::io;
@@ -17,11 +18,11 @@ use super::patience::Patience;
 use crate::calls::{Call, CallSettled, CallStarted};
 use crate::owner::Owner;
 
-/// The calls that may be under way or waiting for their commit at once: sixteen megabytes of slate, and about as much
+/// Maximum number of calls under way or waiting for their commit: a slate of sixteen megabytes, and about as much
 /// memory while the store takes no rows.
 pub(crate) const SLOTS: u32 = 16_384;
 
-/// The slate of one process. It is also its sign of life.
+/// The slate of one process. Its lock also shows that the process is alive.
 #[derive(Debug)]
 pub(crate) struct Slate {
     owner: Owner,
@@ -29,15 +30,15 @@ pub(crate) struct Slate {
     patience: Mutex<Patience>,
     /// Whether the last write failed.
     failed: AtomicBool,
-    /// Whether its file was removed, and could not be made anew: what is written is found by nobody.
+    /// Whether the file was removed and could not be recreated. No later start can find what is written then.
     gone: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct Places {
-    /// Free again, the last one first: few pages are touched.
+    /// Free slots. The last one is reused first, so that few pages are touched.
     free: Vec<u32>,
-    /// Slots that were ever used.
+    /// Number of slots that were ever used.
     used: u32,
 }
 
@@ -57,7 +58,7 @@ impl Slate {
         self.owner.name()
     }
 
-    /// Takes a free slot; the caller sees to it that there are no more than [`SLOTS`].
+    /// Takes a free slot. The caller ensures that at most [`SLOTS`] are taken.
     pub(crate) fn take(&self) -> u32 {
         let mut places = self.lock();
         places.free.pop().unwrap_or_else(|| {
@@ -66,19 +67,19 @@ impl Slate {
         })
     }
 
-    /// Gives a slot back whose call is committed, or was never written.
+    /// Returns a slot whose call is committed or was never written.
     pub(crate) fn give_back(&self, slot: u32) {
         self.lock().free.push(slot);
     }
 
-    /// Slots that are taken.
+    /// Number of slots taken.
     pub(crate) fn taken(&self) -> u32 {
         let places = self.lock();
         places.used.saturating_sub(u32::try_from(places.free.len()).unwrap_or(u32::MAX))
     }
 
-    /// Writes a call over whatever stood in the slot, unless the disk hangs; answers whether it stands there, and says
-    /// so where that is news.
+    /// Overwrites the slot with a call, unless the disk hangs. Returns whether the call is on the slate, and logs
+    /// when that changes.
     pub(crate) fn note(&self, slot: u32, started: &CallStarted, settled: Option<&CallSettled>) -> bool {
         if self.is_resting() || self.is_gone() {
             return false;
@@ -103,7 +104,8 @@ impl Slate {
         written.is_ok()
     }
 
-    /// Tries again where it failed, so that it is known to work before the next call needs it. Goes to the disk.
+    /// Retries a write after a failure, so that the slate is known to work before the next call needs it. Writes to
+    /// the disk.
     pub(crate) fn probe(&self) {
         if !self.failed.load(Ordering::Relaxed) || self.is_resting() || self.is_gone() {
             return;
@@ -116,13 +118,12 @@ impl Slate {
         self.give_back(slot);
     }
 
-    /// Whether calls are not noted at the moment.
+    /// Whether calls cannot be noted at the moment.
     pub(crate) fn fails(&self) -> bool {
         self.failed.load(Ordering::Relaxed) || self.is_resting() || self.is_gone()
     }
 
-    /// Sees to it that its file is where the next start looks for it: one that was removed is made anew, with all that
-    /// stood in it.
+    /// Ensures that the file is where the next start looks for it. A removed file is recreated with its contents.
     pub(crate) fn stay_in_place(&self) -> io::Result<()> {
         if self.owner.is_in_place() {
             return Ok(());
@@ -141,7 +142,7 @@ impl Slate {
         renewed
     }
 
-    /// Whether its file was removed, and could not be made anew.
+    /// Whether the file was removed and could not be recreated.
     pub(crate) fn is_gone(&self) -> bool {
         self.gone.load(Ordering::Relaxed)
     }
@@ -154,7 +155,7 @@ impl Slate {
         self.patience.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes a call over whatever stood in the slot.
+    /// Overwrites the slot with a call.
     pub(crate) fn write(
         &self,
         slot: u32,
@@ -168,13 +169,12 @@ impl Slate {
         self.owner.file().write_all_at(&record, u64::from(slot) * SLOT_BYTES as u64)
     }
 
-    /// Writes over what stood in a slot, so that nothing stands there.
+    /// Clears a slot.
     pub(crate) fn clear(&self, slot: u32) -> io::Result<()> {
         self.owner.file().write_all_at(&[0; SLOT_BYTES], u64::from(slot) * SLOT_BYTES as u64)
     }
 
-    /// The process is done with the store: the file goes, unless calls still stand on it that the next start has to
-    /// find.
+    /// Removes the file, unless it holds calls that the next start has to find.
     pub(crate) fn close(&self) {
         if self.taken() == 0 {
             self.owner.remove();
@@ -184,12 +184,13 @@ impl Slate {
     }
 
     fn lock(&self) -> MutexGuard<'_, Places> {
-        // Both are whole after every single operation, so a panic elsewhere cannot have spoilt them.
+        // Both fields are consistent after every single operation, so a panic elsewhere cannot have left them
+        // inconsistent.
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The calls on the slate that a dead process left. Some may be committed already: rows have a key for that.
+/// Reads the calls on the slate of a dead process. Some may be committed already; the row's key detects them.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<Call>> {
     // Opening a pipe would block.
     if !path.metadata()?.is_file() {

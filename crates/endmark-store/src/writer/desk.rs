@@ -1,4 +1,5 @@
-//! The writing thread at work: group commits, the journal moved into the file, what is left behind at the end.
+//! The writer thread: group commits, moving the write-ahead log into the database, and saving uncommitted rows at the
+//! end.
 
 mod renewal;
 
@@ -19,15 +20,15 @@ use crate::queue::{Queue, Work, Write};
 use crate::records::Leftover;
 use crate::writer::Counters;
 
-/// How long the journal is left alone after it could not be moved.
+/// Pause after moving the write-ahead log has failed.
 const JOURNAL_REST: Duration = Duration::from_secs(1);
 
-/// How often a closing writer tries to commit rows before it leaves them on the slate.
+/// How often a closing writer retries a failed commit before it leaves the rows on the slate.
 const LAST_TRIES: u32 = 1;
 
-/// Where the thread works.
+/// State of the writer thread.
 pub(crate) struct Desk {
-    /// None where its files are gone, and could not be begun anew.
+    /// `None` if its files are gone and could not be recreated.
     session: Option<Session>,
     files: Files,
     busy_timeout: Duration,
@@ -38,7 +39,7 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    /// On an open session.
+    /// Creates the writer state for an open session.
     pub(crate) fn new(
         session: Session,
         busy_timeout: Duration,
@@ -67,7 +68,8 @@ impl Desk {
             } else {
                 self.commit(writes, rows, slate)
             };
-            // A transaction that changes nothing writes nothing, and proves nothing.
+            // A transaction that changes nothing writes nothing, so its success does not prove that the store works
+            // again.
             failure = placed.err().or(failure);
             if failure.is_none() && self.changes() == before {
                 failure = self.queue.failure().filter(|_| resting_until.is_none());
@@ -89,7 +91,7 @@ impl Desk {
                 self.queue.look_again();
             }
             self.tell(failure);
-            // What cannot be committed stays on the slate, for the next start.
+            // Rows that cannot be committed stay on the slate for the next start.
             last_tries += u32::from(is_closing && failed);
             if (is_last && !failed) || last_tries > LAST_TRIES {
                 break;
@@ -97,21 +99,21 @@ impl Desk {
         }
         let rows_left = self.queue.end();
         self.give_leases_back(&rows_left, slate.owner());
-        // Moves the journal into the file; should another process be in the way, SQLite does it later.
+        // Moves the write-ahead log into the database. If another process blocks it, SQLite does so later.
         let _ = self.move_journal();
-        // It says by itself where that fails, and what stands there is lost then.
+        // A failure is logged inside; the records on the slate are then lost.
         let _ = slate.stay_in_place();
         let leftover = leave(&rows_left, slate);
         let closers = self.queue.left(leftover);
         drop(self.session);
         slate.close();
         for closer in closers {
-            // Nobody waits any more: fine.
+            // It does not matter if the receiver no longer waits.
             let _ = closer.send(());
         }
     }
 
-    /// Rows that this session has changed.
+    /// Number of rows that this session has changed.
     fn changes(&self) -> u64 {
         self.session.as_ref().map_or(0, Session::changes)
     }
@@ -121,7 +123,7 @@ impl Desk {
         self.session.as_ref().ok_or_else(|| self.gone("they were not there when it was last tried"))
     }
 
-    /// Says so where the store begins to fail, and where it works again.
+    /// Logs when the store begins to fail and when it works again.
     fn tell(&self, failure: Option<StoreError>) {
         let said = failure.as_ref().map(ToString::to_string);
         if !self.queue.note(failure) {
@@ -134,7 +136,7 @@ impl Desk {
         }
     }
 
-    /// Where nothing waits, only a write that changes something shows that the store works again.
+    /// Tests the store with a write: with nothing queued, only a write shows that it works again.
     fn probe(&self) -> Result<(), StoreError> {
         let probed = self.session().and_then(Session::probe);
         if probed.is_err() {
@@ -147,8 +149,8 @@ impl Desk {
         self.session().and_then(Session::move_journal)
     }
 
-    /// Runs a batch in one transaction. A write that fails is undone alone; if the transaction fails, all of
-    /// them are answered with that failure, and the rows wait.
+    /// Runs a batch in one transaction. A failed write is rolled back alone. If the transaction fails, all writes are
+    /// answered with that failure, and the rows stay queued.
     fn commit(
         &mut self,
         mut writes: Vec<Box<dyn Write>>,
@@ -160,7 +162,7 @@ impl Desk {
         }
         let mut result = self.transact(&mut writes, &rows, slate.owner());
         if result.is_ok() && !self.files.are_in_place() {
-            // Nobody finds what was written.
+            // The data went into files that are no longer at the path, so no process can find it.
             result = Err(self.gone("they are begun anew"));
         }
         self.leases.finish(result.is_ok());
@@ -186,7 +188,7 @@ impl Desk {
         session.begin()?;
         let mut costs: HashMap<Arc<BudgetKey>, u64> = HashMap::new();
         let mut entries = Vec::new();
-        // What was spent before what is asked: a hold sees every call that is over.
+        // Records finished calls before new requests, so that a hold sees the cost of every finished call.
         let calls: Vec<&Call> = rows.iter().map(|row| &row.call).collect();
         for (row, recorded) in rows.iter().zip(session.record(&calls)?) {
             let recorded = match recorded {
@@ -218,7 +220,7 @@ impl Desk {
         session.commit()
     }
 
-    /// Gives the leases back at the end; where the store fails, the next start does. Calls without a row go on being held.
+    /// Returns the leases at the end. If the store fails, the next start does it. Calls without a row stay held.
     fn give_leases_back(&self, rows_left: &VecDeque<Row>, owner: &str) {
         let mut calls = self.leases.take_calls();
         calls.extend(rows_left.iter().map(|row| LeasedCall {
@@ -233,15 +235,16 @@ impl Desk {
     }
 }
 
-/// Sees to it that the rows that could not be committed stand on the slate, and says what becomes of them.
+/// Ensures that rows that could not be committed are on the slate, and counts how many are kept and how many are
+/// lost.
 fn leave(rows: &VecDeque<Row>, slate: &Slate) -> Leftover {
     let mut leftover = Leftover::default();
     for Row { call, place, .. } in rows {
         let is_found = match place.noted {
-            // What stands in a file that is nowhere is found by nobody.
+            // A slate that was removed cannot be found at the next start.
             _ if slate.is_gone() => false,
             Noted::End => true,
-            // There may be room by now. Of a call that only began to stand there, the next start finds that.
+            // There may be room by now. If only the start of the call is on the slate, the next start finds that.
             Noted::Start | Noted::Nothing => {
                 let written = slate.write(place.slot, &call.started, call.settled.as_ref());
                 written.is_ok() || place.noted == Noted::Start
