@@ -1,32 +1,32 @@
-//! Budgets as they are asked and answered (CX-7): what a call holds before it is made, and how budgets stand.
+//! Budget requests and results (CX-7): what a call holds before it is made, and the state of budgets.
 
 use endmark_context::budget::{Account, Level, Scope, Unit};
 
-/// One budget that a call is counted in, and the most that it can cost there.
+/// One budget that a call counts in, and the maximum cost of the call in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// Whose budget it is.
+    /// Scope of the budget.
     pub scope: Scope,
-    /// The session, key or model that is meant; empty for all.
+    /// The session, key or model; empty for all.
     pub subject: String,
     /// The window that the call is in.
     pub window: String,
-    /// What is counted.
+    /// Unit of the budget.
     pub unit: Unit,
-    /// How much the budget has, as configured.
+    /// Configured limit of the budget.
     pub limit: u64,
-    /// The most that the call can cost.
+    /// Maximum cost of the call.
     pub amount: u64,
-    /// The most that it can cost as the closing call of its session.
+    /// Maximum cost as the closing call of its session.
     pub closing_amount: u64,
 }
 
-/// A call that is to be held, in all its budgets or in none.
+/// A request to hold a call in all its budgets or in none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
     /// The id of the request.
     pub request_id: String,
-    /// Which call of the request it is, from 1.
+    /// Number of the call in the request, from 1.
     pub call: u32,
     /// Its budgets.
     pub claims: Vec<Claim>,
@@ -39,11 +39,11 @@ pub struct Hold {
 pub struct UsedUp {
     /// The budget, and what the call would hold.
     pub claim: Claim,
-    /// How it stands.
+    /// State of the budget.
     pub account: Account,
 }
 
-/// A budget that came to a level for the first time in its window.
+/// A budget that reached a level for the first time in its window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetWarning {
     /// The budget.
@@ -52,24 +52,25 @@ pub struct BudgetWarning {
     pub level: Level,
 }
 
-/// What became of a hold.
+/// Outcome of a hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Held {
-    /// It fits into all its budgets, and is held there.
+    /// The call fits into all its budgets and is held there.
     Fits {
-        /// Budgets that came to a level by it.
+        /// Budgets that reached a level through this call.
         warnings: Vec<BudgetWarning>,
-        /// What is left of the budget of which least is left, in its unit and in percent of its limit.
+        /// The remaining amount of the tightest budget, with its scope and unit.
         least_left: Option<(Scope, Unit, u64)>,
     },
-    /// It does not, and is the closing call of its session, once: it is held beyond the budget.
+    /// The call does not fit, but is the one closing call of its session: it is held beyond the budget.
     Closing,
-    /// Nothing is held.
+    /// The call does not fit, and nothing is held.
     UsedUp(UsedUp),
 }
 
 impl Held {
-    /// The budget of which least is left, before the hold of a call: most calls cost far less than they hold.
+    /// Returns the remaining amount of the tightest budget, before the hold of a call: most calls cost far less than
+    /// they hold.
     pub(crate) fn least_left<'a>(
         accounts: impl Iterator<Item = (&'a Claim, Account)>,
     ) -> Option<(Scope, Unit, u64)> {
@@ -80,25 +81,25 @@ impl Held {
     }
 }
 
-/// How a budget stands in a window.
+/// State of a budget in a window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetRow {
-    /// Whose it is.
+    /// Scope of the budget.
     pub scope: String,
-    /// Which session, key or model.
+    /// The session, key or model.
     pub subject: String,
     /// The window.
     pub window: String,
-    /// What is counted: `tokens` or `nano_usd`.
+    /// The unit: `tokens` or `nano_usd`.
     pub unit: String,
-    /// What calls that are over did cost.
+    /// Cost of finished calls.
     pub spent: u64,
-    /// What calls under way hold.
+    /// Amount held by calls under way.
     pub held: u64,
-    /// What was added to its limit.
+    /// Amount added to its limit.
     pub extra: u64,
     /// Whether its closing call was granted.
     pub is_closed: bool,
-    /// What its entries come to: the same as `spent` and `held`, unless somebody changed the tables.
+    /// The sums of its entries: equal to `spent` and `held`, unless the tables were modified from outside.
     pub recomputed: (u64, u64),
 }

@@ -1,10 +1,10 @@
-//! What is known of one upstream call: when it begins, and when it is over.
+//! Records of one upstream call: its start and its end.
 
 use std::borrow::Cow;
 
 use endmark_context::budget::{Scope, Unit};
 
-/// A word of a fixed list, or one that was read back.
+/// A word of a fixed list, or one that was read from the table.
 pub type Word = Cow<'static, str>;
 
 /// Why an upstream was called.
@@ -12,24 +12,24 @@ pub type Word = Cow<'static, str>;
 pub enum Purpose {
     /// The client's request itself.
     Reply,
-    /// The same request once more, at the same upstream.
+    /// The same request again, at the same upstream.
     Retry,
-    /// The request at the upstream that stands in.
+    /// The request, sent to the fallback upstream.
     Fallback,
     /// The rest of a cut reply.
     Resume,
-    /// The same content in the demanded form.
+    /// The same content in the required format.
     Correction,
-    /// The same reply again, after the model read what was left out of a result (CX-5).
+    /// The same reply again, after the model read the part of a result that was left out (CX-5).
     Read,
-    /// The one call that a used-up session is still given, for its summary (CX-7).
+    /// The last call of a session whose budget is used up, for its summary (CX-7).
     Closing,
-    /// What stands for the condensed part of a conversation, in a model's words (CX-4).
+    /// A summary of the condensed part of a conversation, written by a model (CX-4).
     Summary,
 }
 
 impl Purpose {
-    /// All of them, in the order in which they come up.
+    /// All of them, in the order in which they occur.
     pub const ALL: [Self; 8] = [
         Self::Reply,
         Self::Retry,
@@ -56,57 +56,57 @@ impl Purpose {
     }
 }
 
-/// An upstream call that is about to be made. Texts from outside are shortened where they are kept.
+/// An upstream call that is about to be made. Texts from outside are shortened before they are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallStarted {
     /// The id that the client sees in `x-endmark-request`.
     pub request_id: String,
-    /// Which call of the request it is, from 1.
+    /// Number of the call in the request, from 1.
     pub call: u32,
-    /// Why it is made.
+    /// Purpose of the call.
     pub purpose: Purpose,
-    /// The session's hash.
+    /// Hash of the session.
     pub session: String,
     /// The hash of the client's credential, if it sent one.
     pub credential: Option<String>,
     /// The upstream's name in the configuration.
     pub upstream: String,
-    /// The wire format, as `openai_chat`.
+    /// The wire format, for example `openai_chat`.
     pub format: Word,
-    /// The model that is asked for.
+    /// The requested model.
     pub model: String,
-    /// Whether the reply is asked for as a stream.
+    /// Whether a stream was requested.
     pub streamed: bool,
     /// The mode in which cut replies of this request are treated: `auto`, `on`, `warn` or `off`.
     pub mode: Word,
-    /// When it begins, in milliseconds since 1970, UTC.
+    /// Start time in milliseconds since 1970, UTC.
     pub started_ms: u64,
     /// The length of the request's body in bytes.
     pub sent_bytes: u64,
-    /// Tokens of the prompt, as an estimate.
+    /// Estimated tokens of the prompt.
     pub prompt_estimate: u64,
-    /// The budgets that it counts in. Where the store did not take its hold, they are charged when its row is written.
+    /// The budgets that it counts in. If the store did not accept its hold, they are charged when its row is written.
     pub charges: Vec<Charge>,
 }
 
 /// A budget that a call counts in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Charge {
-    /// Whose budget it is; the call says which session, key or model that is.
+    /// Scope of the budget; the call names the session, key or model.
     pub scope: Scope,
-    /// What is counted.
+    /// Unit of the budget.
     pub unit: Unit,
-    /// The window that the call is in.
+    /// Window of the budget.
     pub window: String,
-    /// The most that the call was expected to cost.
+    /// Maximum expected cost of the call.
     pub held: u64,
 }
 
-/// Has a call say whose spending a budget counts it to.
+/// Implements `subject` for a type of call.
 macro_rules! subject {
     ($call:ident) => {
         impl $call {
-            /// Whose spending a budget of this scope counts the call to.
+            /// Returns whose spending a budget of this scope counts the call to.
             pub fn subject(&self, scope: Scope) -> &str {
                 match scope {
                     Scope::Session => &self.session,
@@ -125,31 +125,32 @@ subject!(UsageRow);
 /// How an upstream call ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CallSettled {
-    /// The model that says it answered, if it says so.
+    /// The model that the reply names, if any.
     pub answered_model: Option<String>,
-    /// The HTTP status, if there was an answer at all.
+    /// The HTTP status, if there was a response.
     pub http_status: Option<u16>,
-    /// How the answer ended, in the words of `Ending`.
+    /// How the response ended, as a word of `Ending`.
     pub ending: Word,
-    /// Why the provider says it stopped.
+    /// The stop reason that the provider reported.
     pub stop: Option<Word>,
-    /// What the answer was judged to be: `whole`, `cut` or `passed`; none where it was not looked at.
+    /// The verdict on the reply: `whole`, `cut` or `passed`; `None` if it was not examined.
     pub verdict: Option<Word>,
     /// The kind of cut (PC-8).
     pub cut_kind: Option<Word>,
-    /// The tokens it took.
+    /// The tokens of the call.
     pub tokens: Tokens,
-    /// What else decides its price.
+    /// Other data that determines its price.
     pub billing: Billing,
-    /// What they cost in nano-dollars; none where the model has no price (CX-6).
+    /// Cost in nano-dollars; `None` if the model has no price (CX-6).
     pub nano_usd: Option<u64>,
-    /// Bytes of the answer's body.
+    /// Bytes of the response body.
     pub received_bytes: u64,
-    /// What the call may be billed for and its provider did not report to its end; `None` where nothing is.
+    /// Estimate of what may be billed but was not fully reported by the provider; `None` if there is nothing to
+    /// estimate.
     pub estimate: Option<Estimate>,
-    /// From the beginning to the first byte of the answer's body, in microseconds.
+    /// Time from the start to the first byte of the response body, in microseconds.
     pub first_byte_us: Option<u64>,
-    /// From the beginning to the end, in microseconds.
+    /// Time from start to end, in microseconds.
     pub total_us: u64,
 }
 
@@ -162,22 +163,22 @@ pub struct Estimate {
     pub output: u64,
 }
 
-/// Tokens as the provider reports them; none where it does not (CX-6).
+/// Tokens as the provider reports them; `None` for those it does not report (CX-6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tokens {
-    /// Of the prompt, cached ones included.
+    /// Prompt tokens, including cached ones.
     pub prompt: Option<u64>,
-    /// Generated, reasoning included.
+    /// Generated tokens, including reasoning.
     pub output: Option<u64>,
-    /// Of the prompt, read from a cache.
+    /// Prompt tokens read from a cache.
     pub cached: Option<u64>,
-    /// Of the prompt, written to a cache.
+    /// Prompt tokens written to a cache.
     pub cache_written: Option<u64>,
-    /// Of these, kept there for an hour.
+    /// The part of `cache_written` that is kept for an hour.
     pub cache_written_1h: Option<u64>,
-    /// Generated, that were reasoning.
+    /// Generated tokens that were reasoning.
     pub reasoning: Option<u64>,
-    /// All together.
+    /// Total tokens.
     pub total: Option<u64>,
 }
 
@@ -203,10 +204,10 @@ impl Tokens {
     }
 }
 
-/// What decides the price of a call beside its tokens (CX-6).
+/// Data other than tokens that determines the price of a call (CX-6).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Billing {
-    /// The tier that the provider served it in, unless that is the standard one.
+    /// The tier in which the provider served it, unless it is the standard tier.
     pub tier: Option<String>,
     /// Tokens of the prompt that are audio and were not cached.
     pub prompt_audio: u64,
@@ -218,16 +219,16 @@ pub struct Billing {
     pub web_searches: u64,
 }
 
-/// A row of `usage`: one upstream call that is over, or was interrupted.
+/// A row of `usage`: one upstream call that is over or was interrupted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UsageRow {
     /// The id that the client sees in `x-endmark-request`.
     pub request_id: String,
-    /// Which call of the request it was, from 1.
+    /// Number of the call in the request, from 1.
     pub call: u32,
-    /// Why it was made: [`Purpose::name`].
+    /// Purpose of the call: [`Purpose::name`].
     pub purpose: String,
-    /// The session's hash.
+    /// Hash of the session.
     pub session: String,
     /// The hash of the client's credential.
     pub credential: Option<String>,
@@ -235,45 +236,45 @@ pub struct UsageRow {
     pub upstream: String,
     /// The wire format.
     pub format: String,
-    /// The model that was asked for.
+    /// The requested model.
     pub model: String,
-    /// The model that says it answered.
+    /// The model that the reply names.
     pub answered_model: Option<String>,
-    /// Whether a stream was asked for.
+    /// Whether a stream was requested.
     pub streamed: bool,
     /// The mode of the request.
     pub mode: String,
-    /// When it began, as `YYYY-MM-DD HH:MM:SS.mmm` in UTC.
+    /// Start time, as `YYYY-MM-DD HH:MM:SS.mmm` in UTC.
     pub started_at: String,
-    /// When it was over; none if the process was killed before.
+    /// End time; `None` if the process was killed before.
     pub ended_at: Option<String>,
-    /// The HTTP status; none if there was no answer.
+    /// The HTTP status; `None` if there was no response.
     pub http_status: Option<u16>,
     /// How it ended: a word of `Ending`, or `interrupted`.
     pub ending: String,
-    /// Why the provider says it stopped.
+    /// The stop reason that the provider reported.
     pub stop: Option<String>,
-    /// What the answer was judged to be.
+    /// The verdict on the reply.
     pub verdict: Option<String>,
     /// The kind of cut.
     pub cut_kind: Option<String>,
     /// Tokens as the provider reported them.
     pub tokens: Tokens,
-    /// What else decides its price.
+    /// Other data that determines its price.
     pub billing: Billing,
     /// Bytes of the request's body.
     pub sent_bytes: u64,
-    /// Bytes of the answer's body; none if the process was killed.
+    /// Bytes of the response body; `None` if the process was killed.
     pub received_bytes: Option<u64>,
-    /// See [`CallSettled::estimate`]. Of a killed call it has the prompt alone.
+    /// See [`CallSettled::estimate`]. For a killed call it contains only the prompt.
     pub estimate: Option<Estimate>,
-    /// From the beginning to the first byte of the answer's body, in milliseconds.
+    /// Time from the start to the first byte of the response body, in milliseconds.
     pub first_byte_ms: Option<f64>,
-    /// From the beginning to the end, in milliseconds.
+    /// Time from start to end, in milliseconds.
     pub total_ms: Option<f64>,
 }
 
-/// A call with what is known of its end: nothing, if the process was killed before it was over.
+/// A call and its end; `settled` is `None` if the process was killed before the call was over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Call {
     pub(crate) started: CallStarted,
@@ -286,7 +287,8 @@ impl Call {
         let Some(settled) = &self.settled else { return held };
         let tokens = settled.tokens.or_estimated(settled.estimate);
         if unit == Unit::NanoUsd.name() {
-            // A cost that is not known, as of a search without a price, is what was held: else such calls would be free.
+            // An unknown cost, for example of a search without a price, counts as the held amount; otherwise such
+            // calls would be free.
             return settled.nano_usd.unwrap_or(if tokens.is_some() { held } else { 0 });
         }
         tokens.map_or(0, |(prompt, output)| prompt.saturating_add(output))

@@ -1,6 +1,6 @@
-//! The gateway's own keys (CX-7): who may come in, for which models, with which budget, and until when.
+//! The gateway's own keys (CX-7): which clients are admitted, for which models, with which budget, and until when.
 //!
-//! A secret is random and long, so that its plain hash gives nothing away; it is shown once, and only the hash is kept.
+//! A secret is random and long, so its plain hash reveals nothing. It is shown once, and only the hash is kept.
 
 mod book;
 mod kept;
@@ -13,30 +13,30 @@ use crate::error::StoreError;
 
 pub use book::KeyBook;
 
-/// What every secret begins with: it is no provider's.
+/// Prefix of every secret. No provider uses it.
 pub const SECRETS_BEGIN: &str = "em_sk_";
 
 /// Random bytes of a secret: 256 bits.
 const SECRET_BYTES: usize = 32;
 
-/// The longest name.
+/// Maximum length of a name in bytes.
 const MAX_NAME_BYTES: usize = 64;
 
-/// A key that is to be made.
+/// A key to be created.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NewKey {
-    /// By which it is known in the log, in usage and in budgets: letters, digits, `-`, `_` and `.`, at most 64.
+    /// Name in the log, in usage and in budgets: letters, digits, `-`, `_` and `.`, at most 64.
     pub name: String,
-    /// Patterns of the models that it is for; empty for all.
+    /// Patterns of the allowed models; empty for all.
     pub models: Vec<String>,
-    /// What may be spent with it.
+    /// Budget of the key.
     pub budget: Option<KeyBudget>,
-    /// When it ends, in seconds since 1970; none for never.
+    /// Expiry time in seconds since 1970; `None` for never.
     pub ends_at: Option<u64>,
 }
 
 impl NewKey {
-    /// Error if it cannot be kept.
+    /// Error if the key is not valid.
     pub(crate) fn check(&self) -> Result<(), KeyError> {
         let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
         if self.name.is_empty() || self.name.len() > MAX_NAME_BYTES || !self.name.bytes().all(is_of_name) {
@@ -47,54 +47,54 @@ impl NewKey {
     }
 }
 
-/// What may be spent with a key.
+/// Budget of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyBudget {
-    /// Of what.
+    /// The unit.
     pub unit: Unit,
-    /// How much; 0 admits nothing.
+    /// The limit; 0 admits nothing.
     pub limit: u64,
-    /// In which windows.
+    /// The period after which the budget starts again.
     pub period: Period,
 }
 
 impl KeyBudget {
-    /// The same as a budget among all others.
+    /// Returns the budget as a rule of scope [`Scope::Key`].
     pub fn rule(self) -> Rule {
         Rule { scope: Scope::Key, unit: self.unit, period: self.period, limit: self.limit }
     }
 }
 
-/// A key as it is kept.
+/// A stored key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
     /// Its name.
     pub name: String,
-    /// Patterns of the models that it is for; empty for all.
+    /// Patterns of the allowed models; empty for all.
     pub models: Vec<String>,
-    /// What may be spent with it.
+    /// Budget of the key.
     pub budget: Option<KeyBudget>,
-    /// When it ends, in seconds since 1970; none for never.
+    /// Expiry time in seconds since 1970; `None` for never.
     pub ends_at: Option<u64>,
-    /// When it was made, in seconds since 1970.
+    /// Creation time in seconds since 1970.
     pub created_at: u64,
-    /// When it was revoked.
+    /// Revocation time in seconds since 1970.
     pub revoked_at: Option<u64>,
 }
 
-/// Whether a key lets anybody in.
+/// Whether a key is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyState {
-    /// It does.
+    /// It is accepted.
     Valid,
-    /// Not any more: its time is over.
+    /// It has expired.
     Ended,
-    /// Not any more: somebody took it back.
+    /// It was revoked.
     Revoked,
 }
 
 impl Key {
-    /// Whether it lets anybody in at this moment, in seconds since 1970.
+    /// Returns the state of the key at this time in seconds since 1970.
     pub fn state(&self, now: u64) -> KeyState {
         match (self.revoked_at, self.ends_at) {
             (Some(_), _) => KeyState::Revoked,
@@ -103,8 +103,8 @@ impl Key {
         }
     }
 
-    /// By which its client is known in usage, in budgets, and as the owner of what is kept for it: the same for each of its
-    /// secrets. No hash of a credential looks like it.
+    /// Returns the client's identity in usage, in budgets, and as the owner of kept data. It is the same for each
+    /// secret of the key. No hash of a credential looks like it.
     pub fn identity(&self) -> String {
         format!("key:{}", self.name)
     }
@@ -115,12 +115,12 @@ impl Key {
 pub struct KeyOfSecret {
     /// The key.
     pub key: Key,
-    /// When the secret ends, in seconds since 1970: the key was rotated.
+    /// Expiry time of the secret in seconds since 1970, set when the key was rotated.
     pub secret_ends_at: Option<u64>,
 }
 
 impl KeyOfSecret {
-    /// Whether the secret lets anybody in at this moment, in seconds since 1970.
+    /// Returns the state of the secret at this time in seconds since 1970.
     pub fn state(&self, now: u64) -> KeyState {
         match (self.key.state(now), self.secret_ends_at) {
             (KeyState::Valid, Some(ends_at)) if ends_at <= now => KeyState::Ended,
@@ -130,12 +130,12 @@ impl KeyOfSecret {
 }
 
 impl KeyBudget {
-    /// A budget as tables have it; `None` without a limit.
+    /// Returns the budget of a table row; `None` without a limit.
     pub(crate) fn of_words(unit: Option<&str>, period: Option<&str>, limit: Option<u64>) -> Option<Self> {
         limit.map(|limit| Self {
             unit: if unit == Some(Unit::NanoUsd.name()) { Unit::NanoUsd } else { Unit::Tokens },
             limit,
-            // The tables have no other words; the longest window is the strictest.
+            // The tables contain no other values; if they did, the longest window is the strictest.
             period: Period::ALL
                 .into_iter()
                 .find(|known| period == Some(known.name()))
@@ -144,15 +144,15 @@ impl KeyBudget {
     }
 }
 
-/// A secret, to be shown once. No formatter prints it.
+/// A secret, to be shown once. `Debug` does not print it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeySecret(String);
 
 impl KeySecret {
-    /// Returns a new secret, which no key of the store has.
+    /// Returns a new random secret.
     ///
     /// # Errors
-    /// [`KeyError::NoRandomBytes`] where the system gives none.
+    /// [`KeyError::NoRandomBytes`] if the system provides none.
     pub fn random() -> Result<Self, KeyError> {
         let mut bytes = [0_u8; SECRET_BYTES];
         getrandom::fill(&mut bytes).map_err(|error| KeyError::NoRandomBytes(error.to_string()))?;
@@ -161,7 +161,7 @@ impl KeySecret {
         Ok(Self(SECRETS_BEGIN.chars().chain(bytes.into_iter().flat_map(digits)).collect()))
     }
 
-    /// What the client sends.
+    /// The value that the client sends.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -173,22 +173,22 @@ impl fmt::Debug for KeySecret {
     }
 }
 
-/// Why nothing was done with a key.
+/// Error of an operation on keys.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// Nothing can have this name.
+    /// The name is not valid.
     #[error("`{0}` is no name of a key: use letters, digits, `-`, `_` and `.`, at most {MAX_NAME_BYTES}")]
     BadName(String),
-    /// There is one of this name, or was: what is kept for it must not become another's.
+    /// A key of this name exists or existed: data kept for it must not become another key's.
     #[error("there is a key `{0}` already, or was: choose another name")]
     Taken(String),
-    /// There is none of this name that lets anybody in.
+    /// No key of this name is accepted.
     #[error("there is no key `{0}` that is not revoked")]
     Unknown(String),
-    /// A model's pattern that cannot be kept.
+    /// The pattern of a model is not valid.
     #[error("`{0}` is no model's name or pattern")]
     BadModel(String),
-    /// The system gives no random bytes.
+    /// The system provides no random bytes.
     #[error("the system gives no random bytes: {0}")]
     NoRandomBytes(String),
     /// The store fails.

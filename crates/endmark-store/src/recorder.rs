@@ -21,7 +21,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A text without secrets, as it would be stored.
+    /// Returns a text without secrets, as it would be stored.
     pub fn clean(&self, text: &str) -> String {
         self.secrets.scrub(text).into_owned()
     }
@@ -31,20 +31,20 @@ impl Recorder {
         self.store.refusals.add(clean(refused, &*self.secrets));
     }
 
-    /// Notes an upstream call that is about to be made. Once this returns, the call has its row whatever happens: when
-    /// it is settled or dropped, or as interrupted at the next start. Waits only while more calls than there is room
-    /// for are under way; never fails, since a reply is worth more than its row.
+    /// Notes an upstream call that is about to be made. Once this returns, the call gets its row in any case: when it
+    /// is settled or dropped, or as interrupted at the next start. It waits only while every slot is in use, and
+    /// never fails, since a reply is worth more than its row.
     pub async fn open_call(&self, started: CallStarted) -> OpenCall {
         let started = clean(started, &*self.secrets);
         self.store.ledger.open(started, Arc::clone(&self.secrets)).await
     }
 
-    /// Holds a call that is about to be made in all its budgets (CX-7), or says which one does not admit it. Answers once
-    /// it is covered by what is committed: in a budget that is much used at once, since a lease of it is. What is held is
+    /// Holds a call that is about to be made in all its budgets (CX-7), or returns the budget that does not admit it.
+    /// Returns once committed data covers the hold; in a busy budget a committed lease covers it at once. The hold is
     /// settled with the row of the call.
     ///
-    /// If instances share the budgets, the hold needs a share of each. A session has no closing call then: no instance knows
-    /// whether another one made it.
+    /// If instances share the budgets, the hold needs a share of each. A session then has no closing call, because no
+    /// instance knows whether another one made it.
     pub async fn hold(&self, hold: Hold) -> Result<Held, StoreError> {
         let Some(shared) = &self.store.shared else { return self.hold_here(hold).await };
         let since = tokio::time::Instant::now();
@@ -68,7 +68,7 @@ impl Recorder {
         }
     }
 
-    /// Holds a call in what this instance may spend.
+    /// Holds a call within the amount that this instance may spend.
     async fn hold_here(&self, hold: Hold) -> Result<Held, StoreError> {
         if let Some(held) = self.store.ledger.hold(&hold) {
             return Ok(held);
@@ -77,7 +77,8 @@ impl Recorder {
         self.store.writer.write(move |session| budgets::hold(session, &owner, &leases, &hold)).await
     }
 
-    /// Lets go of what a call holds that was never made; one that was to close its session (`closes`) leaves it open.
+    /// Releases the holds of a call that was never made. If it was to close its session (`closes`), the session stays
+    /// open.
     pub async fn release(&self, request_id: &str, call: u32, closes: bool) -> Result<(), StoreError> {
         if self.store.ledger.release(request_id, call) {
             return Ok(());
@@ -86,25 +87,26 @@ impl Recorder {
         self.store.writer.write(move |session| budgets::release(session, &request_id, call, closes)).await
     }
 
-    /// Leaves a durable intent: a reply was cut, and its outcome is to follow. Answers once it is committed.
+    /// Writes a durable intent: a reply was cut, and its outcome will follow. Returns once it is committed.
     pub async fn begin_cut(&self, cut: CutStarted) -> Result<CutId, StoreError> {
         let cut = clean(cut, &*self.secrets);
         let owner = Arc::clone(&self.store.owner);
         self.store.writer.write(move |connection| recoveries::begin(connection, &owner, &cut)).await
     }
 
-    /// Writes the outcome, with its pieces, and removes the intent, in one transaction (PC-7). Answers the
-    /// row's number once it is committed; [`StoreError::NoSuchCut`] if it was settled before.
+    /// Writes the outcome with its pieces and removes the intent, in one transaction (PC-7). Returns the row's number
+    /// once it is committed; [`StoreError::NoSuchCut`] if it was settled before.
     pub async fn settle_cut(&self, id: CutId, settled: CutSettled) -> Result<i64, StoreError> {
         let settled = clean(settled, &*self.secrets);
         let owner = Arc::clone(&self.store.owner);
         self.store.writer.write(move |connection| recoveries::settle(connection, &owner, id, &settled)).await
     }
 
-    /// Has the outcome of a cut reply written as soon as the store works again: with the intent where there is one, or
-    /// without. It is kept without its texts, and no more than a thousand at once: one beyond that is lost, and counted
-    /// ([`Condition::cuts_lost`](crate::Condition::cuts_lost)), as is one that [`Store::close`](crate::Store::close) finds when the store still fails. The work is done
-    /// by the answer, which is to be spawned.
+    /// Writes the outcome of a cut reply as soon as the store works again, with or without an intent. The returned
+    /// future does the work and has to be spawned. The record is kept without its texts. At most 1,024 records are
+    /// kept at once. Further records are lost, as are those that [`Store::close`](crate::Store::close) cannot write
+    /// because the store still fails. Lost records are counted in
+    /// [`Condition::cuts_lost`](crate::Condition::cuts_lost).
     #[must_use = "nothing is tried before it is polled"]
     pub fn keep_cut(
         &self,
@@ -125,7 +127,7 @@ impl Recorder {
             let Some(_place) = place else { return };
             loop {
                 let is_last = late.rest().await;
-                // The writer finds out by itself whether the store works again.
+                // The writer itself detects that the store works again.
                 if writer.failure().is_some() && !is_last {
                     continue;
                 }
@@ -134,7 +136,7 @@ impl Recorder {
                 let written = writer.write(move |connection| {
                     let settled = intent.map(|id| recoveries::settle(connection, &owner, id, &work.1));
                     match settled {
-                        // Where the store was begun anew since, the intent is not in it.
+                        // If the store was recreated since, it does not contain the intent.
                         None | Some(Err(Fault::NoSuchCut(_))) => {
                             recoveries::log_once(connection, &work.0, &work.1)
                         }
@@ -154,13 +156,13 @@ impl Recorder {
         }
     }
 
-    /// What was learned about prefill at this upstream with this model, if anything.
+    /// Returns what was learned about prefill at this upstream with this model, if anything.
     pub async fn capability(&self, upstream: &str, model: &str) -> Result<Option<String>, StoreError> {
         let (upstream, model) = (upstream.to_owned(), self.clean(model));
         self.store.writer.write(move |connection| capabilities::prefill(connection, &upstream, &model)).await
     }
 
-    /// Remembers what was learned about prefill, in place of what was known before.
+    /// Stores what was learned about prefill, and replaces earlier knowledge.
     pub async fn remember_capability(
         &self,
         upstream: &str,

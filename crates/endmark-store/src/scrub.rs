@@ -1,20 +1,20 @@
-//! What keeps secrets out of what is stored: the one place that every text from outside passes on its way there.
+//! Removes secrets from stored texts. Every text from outside passes through here before it is stored.
 //!
-//! Each record names all of its fields here, so that one with a new field does not compile before it is decided whether
-//! somebody else may have written it. Hashes, words of a fixed list and names of the configuration are nobody else's.
+//! Each record lists all of its fields here, so that a new field does not compile until it is decided whether others
+//! may have written it. Hashes, words of a fixed list and names of the configuration are the gateway's own.
 
 use std::borrow::Cow;
 
 use crate::calls::{CallSettled, CallStarted};
 use crate::records::{CutSettled, CutStarted, Piece};
 
-/// Takes secrets out of texts.
+/// Removes secrets from texts.
 pub trait Scrub: Send + Sync {
-    /// The text without them.
+    /// Returns the text without secrets.
     fn scrub<'a>(&self, text: &'a str) -> Cow<'a, str>;
 }
 
-/// There are none: for a program that writes all of its texts itself.
+/// Removes nothing: for a program that writes all of its texts itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoSecrets;
 
@@ -24,7 +24,7 @@ impl Scrub for NoSecrets {
     }
 }
 
-/// A record without secrets.
+/// Returns the record without secrets.
 pub(crate) fn clean<R: Record>(mut record: R, secrets: &dyn Scrub) -> R {
     for text in record.outside() {
         let cleaned = match secrets.scrub(text) {
@@ -38,9 +38,9 @@ pub(crate) fn clean<R: Record>(mut record: R, secrets: &dyn Scrub) -> R {
     record
 }
 
-/// What is stored.
+/// A record to be stored.
 pub(crate) trait Record {
-    /// Its texts that others may have written.
+    /// Returns its texts that others may have written.
     fn outside(&mut self) -> Vec<&mut String>;
 }
 

@@ -1,4 +1,4 @@
-//! A kept output, as it is read.
+//! Reads a kept output.
 
 use std::ops::{ControlFlow, Range};
 
@@ -11,43 +11,43 @@ use crate::engine::outputs::has_expired;
 use crate::error::StoreError;
 use crate::outputs::Handle;
 
-/// A kept output of the owner who asks for it. It blocks, as its reader does.
+/// A kept output of its requesting owner. It blocks, as its reader does.
 #[derive(Debug)]
 pub struct KeptOutput<'a> {
     reader: &'a Reader,
     handle: Handle,
-    /// What it was taken for.
+    /// The format it was treated as.
     pub format: String,
-    /// How many bytes it has.
+    /// Number of bytes.
     pub bytes: u64,
-    /// How many lines it has, the last one also without its line break.
+    /// Number of lines, including a last one without a line break.
     pub lines: u64,
 }
 
 /// A part of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputPiece {
-    /// Where it begins, in bytes.
+    /// Offset in bytes at which it begins.
     pub first_byte: u64,
-    /// How many line breaks stand before it.
+    /// Number of line breaks before it.
     pub first_line: u64,
     /// The bytes.
     pub bytes: Vec<u8>,
 }
 
 impl Reader {
-    /// The output of this handle (CX-5). [`StoreError::NoOutput`] if there is none, or it is another owner's;
-    /// [`StoreError::ExpiredOutput`] if it was not used for longer than it was to be kept.
+    /// Returns the output with this handle (CX-5). [`StoreError::NoOutput`] if it does not exist or has another
+    /// owner; [`StoreError::ExpiredOutput`] if it was not used for longer than its retention time.
     pub fn output(&self, handle: &Handle, owner: &str) -> Result<KeptOutput<'_>, StoreError> {
         self.output_where("owner = ?2", handle, owner)
     }
 
-    /// The same of any client of a gateway: for whoever may read the store's file anyway.
+    /// Returns the output of any client of a gateway: for a caller that can read the store's file anyway.
     pub fn output_of_a_client(&self, handle: &Handle) -> Result<KeptOutput<'_>, StoreError> {
         self.output_where("owner LIKE ?2 || '%'", handle, CLIENT)
     }
 
-    /// The error for a missing output: it was removed to make room, or it is unknown.
+    /// Returns the error for a missing output: it was removed to make room, or it is unknown.
     fn absent(&self, is_owner: &str, handle: &Handle, owner: &str) -> StoreError {
         let sql = format!("SELECT EXISTS (SELECT 1 FROM removed_outputs WHERE handle = ?1 AND {is_owner})");
         let removed = self.connection().query_row(&sql, params![handle.as_str(), owner], |row| row.get(0));
@@ -94,7 +94,7 @@ impl Reader {
 }
 
 impl KeptOutput<'_> {
-    /// Hands out the pieces from the one on that holds this byte, until it is told to stop.
+    /// Passes pieces to `take`, from the piece that holds this byte, until it stops.
     pub fn pieces_from_byte(
         &self,
         byte: u64,
@@ -103,7 +103,7 @@ impl KeptOutput<'_> {
         self.pieces("first_byte", byte, take)
     }
 
-    /// The same from the piece on in which a line begins; lines count from 0.
+    /// Passes pieces to `take`, from the piece in which a line begins. Lines count from 0.
     pub fn pieces_from_line(
         &self,
         line: u64,
@@ -113,7 +113,7 @@ impl KeptOutput<'_> {
         self.pieces("first_line", line.saturating_sub(1), take)
     }
 
-    /// The bytes of this range, as far as they are there.
+    /// Returns the bytes of this range, as far as they exist.
     pub fn read(&self, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
         let mut bytes = Vec::new();
         self.pieces_from_byte(range.start, |piece| {
@@ -138,7 +138,7 @@ impl KeptOutput<'_> {
     ) -> Result<(), StoreError> {
         let failed = |error: rusqlite::Error| self.reader.failed(&error);
         let from = integer(from);
-        // Of several pieces without a line break the first one is meant.
+        // Of several pieces without a line break, the first one is meant.
         let sql = format!(
             "SELECT first_byte, first_line, bytes, content FROM output_pieces WHERE handle = ?1 AND ordinal >=
                coalesce((SELECT min(ordinal) FROM output_pieces WHERE handle = ?1 AND {column} =

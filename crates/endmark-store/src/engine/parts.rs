@@ -1,4 +1,4 @@
-//! Parts of a kept output: pages that begin where a line or a record does, and lines with their numbers.
+//! Parts of a kept output: pages that begin at a line or a record, and numbered lines.
 
 use std::ops::ControlFlow;
 
@@ -7,25 +7,25 @@ use endmark_context::read::Pages;
 use super::KeptOutput;
 use crate::error::StoreError;
 
-/// A line that is longer is handed out in parts.
+/// Longer lines are delivered in parts.
 const LONGEST_LINE_BYTES: usize = 4 << 20;
 
 /// A page of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputPage {
-    /// What is on it.
+    /// Contents of the page.
     pub bytes: Vec<u8>,
-    /// Where it begins, in bytes.
+    /// Offset in bytes at which it begins.
     pub first_byte: u64,
 }
 
 impl KeptOutput<'_> {
-    /// How many pages of at most so many bytes it has: one at least.
+    /// Returns the number of pages of at most `most_bytes` bytes: at least one.
     pub fn pages(&self, most_bytes: usize) -> u64 {
         self.in_pages(most_bytes).count()
     }
 
-    /// A page of at most so many bytes, from 1; none where there is no such page.
+    /// Returns page number `page`, from 1, of at most `most_bytes` bytes. `None` if there is no such page.
     pub fn page(&self, page: u64, most_bytes: usize) -> Result<Option<OutputPage>, StoreError> {
         let Some(span) = self.in_pages(most_bytes).span(page, |range| self.read(range))? else {
             return Ok(None);
@@ -37,8 +37,8 @@ impl KeptOutput<'_> {
         Pages { bytes: self.bytes, most_bytes }
     }
 
-    /// Hands out lines with their numbers, from 1, and their line breaks, beginning at the latest with the one behind so
-    /// many line breaks, until it is told to stop.
+    /// Passes lines with their numbers, from 1, and their line breaks to `take`, until it stops. Begins at or before
+    /// the line after `behind` line breaks.
     pub fn lines_from(
         &self,
         behind: u64,
@@ -68,7 +68,7 @@ impl KeptOutput<'_> {
             && let Some(number) = number
             && !waiting.is_empty()
         {
-            // Nothing is behind it that could be stopped.
+            // Nothing follows that could be stopped.
             let _ = take(number, &waiting);
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! The statements that write supervised runs, mark those whose supervisor is gone, and forget old ones.
+//! SQL statements that write supervised runs, mark runs whose supervisor is gone, and delete old runs.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::engine::integers::integer;
 use crate::owner;
 use crate::runs::{RunEventRecord, RunRecord, RunTask};
 
-/// What is written of a run whose supervisor is gone.
+/// State, reason, event name and message of a run whose supervisor is gone.
 const LOST: (&str, &str, &str, &str) = (
     "failed",
     "SUPERVISOR_LOST",
@@ -17,7 +17,7 @@ const LOST: (&str, &str, &str, &str) = (
     "the supervisor was killed; its agent was ended with it, and the artifact is as it was left",
 );
 
-/// Writes how a run stands and what happened to it.
+/// Writes the state of a run and its events.
 pub(crate) fn write(
     connection: &Connection,
     owner: &str,
@@ -101,7 +101,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Marks every run whose supervisor is dead; answers how many there were. The caller holds the database's write lock.
+/// Marks every run whose supervisor is dead, and returns how many. The caller holds the database's write lock.
 pub(crate) fn mark_lost(connection: &Connection, database: &Path) -> rusqlite::Result<usize> {
     let (state, reason, name, message) = LOST;
     let open = "state NOT IN ('succeeded', 'released', 'failed')";
@@ -130,7 +130,7 @@ pub(crate) fn mark_lost(connection: &Connection, database: &Path) -> rusqlite::R
     Ok(lost)
 }
 
-/// Makes this owner the supervisor of a run that was lost; false if it is none.
+/// Makes this owner the supervisor of a lost run. Returns false if the run is not lost.
 pub(crate) fn take_up(connection: &Connection, owner: &str, id: &str) -> Result<bool, Fault> {
     let (state, reason, ..) = LOST;
     let taken = connection.execute(
@@ -142,7 +142,7 @@ pub(crate) fn take_up(connection: &Connection, owner: &str, id: &str) -> Result<
     Ok(taken == 1)
 }
 
-/// Forgets runs that were over so many days ago, with their events; answers how many there were.
+/// Deletes runs that ended more than `keep_days` days ago, with their events. Returns how many.
 pub(crate) fn forget(connection: &Connection, keep_days: u32) -> Result<u64, Fault> {
     let forgotten = connection
         .execute("DELETE FROM runs WHERE ended_at < datetime('now', '-' || ?1 || ' days')", [keep_days])?;

@@ -1,4 +1,4 @@
-//! A session that writes: what the thread at work asks of the engine.
+//! A writing session: the engine's interface to the writer thread.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -18,27 +18,27 @@ use crate::error::StoreError;
 use crate::leases::{BudgetKey, LeasedAmount, LeasedCall, Leases};
 use crate::owner::Owner;
 
-/// Statements that are kept prepared: more than the writer has.
+/// Capacity of the statement cache: more than the writer uses.
 const PREPARED_STATEMENTS: usize = 64;
 
-/// Pages of the journal after which it is moved into the file: four megabytes, as SQLite itself has it.
+/// Pages of the write-ahead log after which it is moved into the database: four megabytes, SQLite's own default.
 const MAX_JOURNAL_PAGES: i32 = 1_000;
 
-/// An open session of the engine. What is done on it stands in the modules of this folder; to the rest of the crate it is
-/// a transaction that is begun, filled and committed.
+/// An open session of the engine. The modules of this folder implement its operations. The rest of the crate sees a
+/// transaction that is begun, filled and committed.
 pub(crate) struct Session {
     connection: Connection,
     path: Arc<Path>,
-    /// Pages in the journal, as SQLite said last.
+    /// Pages in the write-ahead log, as SQLite last reported.
     journal_pages: Arc<AtomicI32>,
 }
 
-/// What became of the row of a call.
+/// Outcome of writing the row of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Recorded {
-    /// It is in the transaction, or was there before.
+    /// It is in the transaction, or was in the table before.
     Kept,
-    /// No table takes it, for this reason: kept, it would keep all others back for ever.
+    /// The table rejects it, for this reason. If it were kept, it would block all other rows forever.
     Refused(String),
 }
 
@@ -52,21 +52,22 @@ impl Deref for Session {
 }
 
 impl Session {
-    /// Opens the store: made, brought up to date, rid of what the dead left open, and registered.
+    /// Opens the store: creates and migrates it, settles what dead processes left open, and registers this owner.
     pub(crate) fn open(path: &Path, busy_timeout: Duration) -> Result<(Self, Owner), StoreError> {
         let mut connection = open_for_writing(path, busy_timeout)?;
         let owner = move_in(&mut connection, path, || Owner::register(path))?;
         Ok((Self::on(connection, path)?, owner))
     }
 
-    /// Opens the store at a path from which its files were taken away, for an owner that is registered.
+    /// Opens the store at a path from which its files were removed, for a registered owner.
     pub(crate) fn open_anew(path: &Path, busy_timeout: Duration) -> Result<Self, StoreError> {
         let mut connection = open_for_writing(path, busy_timeout)?;
         move_in(&mut connection, path, || Ok(()))?;
         Self::on(connection, path)
     }
 
-    /// The pages of its journal are counted: SQLite moves that by itself, too, but does not say where that fails.
+    /// Creates the session and counts the pages of the write-ahead log. SQLite also moves the log by itself, but does
+    /// not report a failure.
     fn on(mut connection: Connection, path: &Path) -> Result<Self, StoreError> {
         connection.set_prepared_statement_cache_capacity(PREPARED_STATEMENTS);
         let journal_pages = Arc::new(AtomicI32::new(0));
@@ -89,8 +90,8 @@ impl Session {
         self.execute("COMMIT")
     }
 
-    /// Does a write of the transaction, which is undone alone where it fails. An error is one of the whole transaction, which
-    /// is over then: a full disk and the like end it, whatever else it holds.
+    /// Runs one write of the transaction, which is rolled back alone if it fails. An error means that the whole
+    /// transaction has ended: a full disk and the like end it regardless of its other writes.
     pub(crate) fn write(
         &self,
         write: impl FnOnce(&Self) -> Result<(), StoreError>,
@@ -106,12 +107,12 @@ impl Session {
         self.execute("RELEASE one")
     }
 
-    /// Writes the rows of calls that are over. An error is the store's, and ends the transaction.
+    /// Writes the rows of finished calls. An error is one of the store, and ends the transaction.
     pub(crate) fn record(&self, calls: &[&Call]) -> Result<Vec<Recorded>, StoreError> {
         self.whole(|connection| usage::record_all(connection, calls))
     }
 
-    /// Settles a call whose holds are in no lease. An error is the store's, and ends the transaction.
+    /// Settles a call whose holds are in no lease. An error is one of the store, and ends the transaction.
     pub(crate) fn settle(&self, call: &Call) -> Result<Recorded, StoreError> {
         self.whole(|connection| usage::unless_refused(connection, budgets::settle(connection, call)))
     }
@@ -121,12 +122,12 @@ impl Session {
         self.whole(|connection| leases::settle(connection, entries))
     }
 
-    /// Adds what calls cost that were held in leases.
+    /// Adds the costs of calls that were held in leases.
     pub(crate) fn charge_leased(&self, costs: &HashMap<Arc<BudgetKey>, u64>) -> Result<(), StoreError> {
         self.whole(|connection| leases::charge(connection, costs))
     }
 
-    /// Plans leases that changed, and writes them.
+    /// Plans changed leases and writes them.
     pub(crate) fn write_leases(
         &self,
         owner: &str,
@@ -136,14 +137,14 @@ impl Session {
         self.whole(|connection| leases::write(connection, owner, leases, changed))
     }
 
-    /// Gives back all leases of a process that ends, in a transaction of its own.
+    /// Returns all leases of an ending process, in a separate transaction.
     pub(crate) fn give_leases_back(&self, owner: &str, calls: &[LeasedCall]) -> Result<(), StoreError> {
         self.begin()?;
         self.whole(|connection| leases::give_back(connection, owner, calls))?;
         self.commit()
     }
 
-    /// Does work of the transaction itself; if it fails, the transaction is over.
+    /// Runs work of the transaction itself; if it fails, the transaction is over.
     fn whole<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         work(self).map_err(|error| {
             self.roll_back();
@@ -151,32 +152,33 @@ impl Session {
         })
     }
 
-    /// Rows that it has changed.
+    /// Number of rows that it has changed.
     pub(crate) fn changes(&self) -> u64 {
         self.total_changes()
     }
 
-    /// Writes something that changes nothing: where a write failed and nothing waits, only that shows that it works again.
+    /// Writes without changing anything: after a failure with nothing queued, only a write shows that the store works
+    /// again.
     pub(crate) fn probe(&self) -> Result<(), StoreError> {
         let sql = "UPDATE schema_migrations SET applied_at = applied_at WHERE version = 1";
         self.connection.execute(sql, []).map(|_| ()).map_err(|error| self.failed(&error))
     }
 
-    /// Whether it is time to move the journal into the file.
+    /// Whether it is time to move the write-ahead log into the database.
     pub(crate) fn has_long_journal(&self) -> bool {
         self.journal_pages.load(Ordering::Relaxed) >= MAX_JOURNAL_PAGES
     }
 
-    /// Moves the journal into the file, as far as nobody reads it.
+    /// Moves the write-ahead log into the database, except for what readers still need.
     pub(crate) fn move_journal(&self) -> Result<(), StoreError> {
         self.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i32>(0))
             .map_err(|error| self.failed(&error))?;
-        // What could not be moved since others read it is moved after the next commit that finds it too long.
+        // What readers still need is moved after a later commit that finds the log too long.
         self.journal_pages.store(0, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Ends it where its files are gone: what is in its journal belongs to them, wherever they are by now.
+    /// Ends the session after its files were removed. Its write-ahead log belongs to those files, wherever they are.
     pub(crate) fn abandon(self) {
         let _ = self.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     }

@@ -1,4 +1,4 @@
-//! Keeping full outputs in the store, for the local user. (CX-5)
+//! Keeps full outputs in the store, for the local user. (CX-5)
 
 use endmark_context::cap::Capped;
 use endmark_envelope::Warning;
@@ -12,10 +12,10 @@ use crate::location::StoreLocation;
 use crate::runtime;
 use crate::store::Store;
 
-/// An output is held in memory until it has so many bytes: most are smaller, and many need not be kept.
+/// Outputs up to this size are held in memory: most are smaller, and many need not be kept.
 const HELD_BYTES: usize = 1 << 20;
 
-/// Keeps outputs in one store, which is only opened when there is something to keep.
+/// Keeps outputs in one store, which is opened only when there is something to keep.
 pub struct Keeper {
     location: StoreLocation,
     keep_days: u32,
@@ -23,7 +23,7 @@ pub struct Keeper {
     opened: Option<(Runtime, Store)>,
 }
 
-/// One output on its way into the store.
+/// An output that is being kept.
 pub(super) struct Keeping<'a> {
     keeper: &'a mut Keeper,
     handle: Handle,
@@ -38,12 +38,13 @@ enum State {
 }
 
 impl Keeper {
-    /// For a store, in which outputs are kept for so many days and have at most so many bytes together; 0: no limit.
+    /// Creates a keeper. Outputs are kept for `keep_days` days and together take at most `max_bytes` bytes; 0 means
+    /// no limit.
     pub fn new(location: StoreLocation, keep_days: u32, max_bytes: u64) -> Self {
         Self { location, keep_days, max_bytes, opened: None }
     }
 
-    /// Begins with an output, under a new handle.
+    /// Begins an output under a new handle.
     pub(super) fn begin(&mut self) -> Result<Keeping<'_>, CommandError> {
         let handle = Handle::random().map_err(|error| CommandError::Upstream {
             message: format!("the system gives no random bytes: {error}"),
@@ -52,7 +53,7 @@ impl Keeper {
         Ok(Keeping { keeper: self, handle, state: State::Held(Vec::new()) })
     }
 
-    /// Keeps a value that is there, whatever is shown of it; the error within is why it is not kept.
+    /// Keeps a complete value, regardless of what is shown. The inner error is the reason why it is not kept.
     pub fn keep(&mut self, value: &[u8], format: &str) -> Result<Result<String, String>, CommandError> {
         let mut keeping = self.begin()?;
         keeping.push(value);
@@ -68,7 +69,7 @@ impl Keeper {
         self.opened.as_ref().ok_or_else(|| "the store is closed".to_owned())
     }
 
-    /// Waits until all that was kept is safe.
+    /// Waits until every kept output is committed.
     pub fn close(self) {
         if let Some((runtime, store)) = self.opened {
             runtime.block_on(store.close());
@@ -81,7 +82,7 @@ impl Keeping<'_> {
         self.handle.as_str()
     }
 
-    /// Takes the next bytes. Nothing is ever an error here: the output is shown whether it can be kept or not.
+    /// Takes the next bytes. It reports no error: the output is shown whether it can be kept or not.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         match &mut self.state {
             State::Failed(_) => return,
@@ -111,12 +112,13 @@ impl Keeping<'_> {
         self.state = written.map_or_else(State::Failed, State::Drafted);
     }
 
-    /// Keeps it, if anything is left out of what is shown; else it is forgotten. What is shown names it only if it is kept.
+    /// Keeps the output if what is shown is truncated, else discards it. What is shown names the handle only if the
+    /// output is kept.
     pub(super) fn settle(mut self, capped: Capped) -> (Capped, Option<Handle>) {
         let handle = self.handle.clone();
         if !capped.is_cut {
             if let (State::Drafted(draft), Some((runtime, _))) = (self.state, &self.keeper.opened) {
-                // What stays behind is forgotten a day later.
+                // What remains after a failure is deleted a day later.
                 let _ = runtime.block_on(draft.discard());
             }
             return (capped, None);
@@ -132,7 +134,7 @@ impl Keeping<'_> {
         }
     }
 
-    /// Keeps it whatever is shown.
+    /// Keeps the output, regardless of what is shown.
     pub(super) fn keep(&mut self, format: &str) -> Result<(), String> {
         if matches!(self.state, State::Held(_)) {
             self.write(&[]);
@@ -147,7 +149,7 @@ impl Keeping<'_> {
     }
 }
 
-/// The draft with what was held before, and with these bytes.
+/// Returns the draft with the bytes held before and these bytes.
 async fn written(
     state: State,
     store: &Store,

@@ -1,12 +1,12 @@
-//! How often the files of a store were begun anew.
+//! Counts how often the files of a store were recreated.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long it is said of a store that it was begun anew: metrics are read once or twice in this time.
+/// How long a recreated store is reported: metrics are read once or twice in this time.
 const REPORTED_FOR: Duration = Duration::from_mins(1);
 
-/// How often the files were begun anew, and when last.
+/// Number of times the files were recreated, and the time of the last one.
 #[derive(Debug, Default)]
 pub(crate) struct Renewals(Mutex<(u64, Option<Instant>)>);
 
@@ -25,7 +25,8 @@ impl Renewals {
     }
 
     fn lock(&self) -> MutexGuard<'_, (u64, Option<Instant>)> {
-        // They are whole after every single operation, so a panic elsewhere cannot have spoilt them.
+        // Both values are consistent after every single operation, so a panic elsewhere cannot have left them
+        // inconsistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Lists in pages: each page begins behind the last row of the one before, which is found by its key.
+//! Paged lists: each page begins after the last row of the previous page, which is found by its key.
 
 use std::collections::BTreeMap;
 
@@ -12,63 +12,63 @@ use crate::engine::integers::natural;
 use crate::error::StoreError;
 use crate::runs::StoredRun;
 
-/// What the beginning of a conversation was condensed to, without the items themselves.
+/// A compaction of a conversation, without the items themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompactionRow {
-    /// Its number; newer ones have larger ones.
+    /// Its number; newer compactions have larger numbers.
     pub id: i64,
-    /// Whose conversation it is: the hash of the client's credential, empty where it sent none.
+    /// Client of the conversation: the hash of its credential, empty if it sent none.
     pub client: String,
     /// `window` or `emergency`.
     pub mode: String,
-    /// How many turns it stands for.
+    /// Number of turns that it replaces.
     pub turns: u64,
-    /// Tokens of the history before, as an estimate.
+    /// Estimated tokens of the history before.
     pub tokens_before: u64,
-    /// Tokens of the history after.
+    /// Estimated tokens of the history after.
     pub tokens_after: u64,
-    /// Bytes of the request that it was made of.
+    /// Bytes of the original request.
     pub bytes: u64,
-    /// Under which that request can be read.
+    /// Handle under which that request can be read.
     pub handle: Option<String>,
-    /// When, in UTC.
+    /// Creation time in UTC.
     pub created_at: String,
-    /// In which session; empty where that is not known.
+    /// Hash of the session; empty if it is not known.
     pub session: String,
-    /// How much no longer stands in full, by kind.
+    /// Amounts that are no longer kept in full, by kind.
     pub dropped: BTreeMap<String, u64>,
 }
 
 /// An output that was shortened in a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionOutput {
-    /// Under which its full value can be read.
+    /// Handle under which its full value can be read.
     pub handle: String,
-    /// What it was taken for.
+    /// The format it was treated as.
     pub format: String,
     /// Its length in bytes.
     pub bytes: u64,
-    /// Its lines.
+    /// Its number of lines.
     pub lines: u64,
-    /// When it came, in UTC.
+    /// Creation time in UTC.
     pub created_at: String,
 }
 
-/// The place of a budget in the list of all.
+/// Position of a budget in the list of all budgets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetPlace {
     /// The window.
     pub window: String,
-    /// Whose it is.
+    /// Scope of the budget.
     pub scope: String,
-    /// Which session, key or model.
+    /// The session, key or model.
     pub subject: String,
-    /// What is counted.
+    /// The unit.
     pub unit: String,
 }
 
 impl BudgetPlace {
-    /// Where a row stands.
+    /// Returns the position of a row.
     pub fn of(row: &BudgetRow) -> Self {
         Self {
             window: row.window.clone(),
@@ -80,12 +80,12 @@ impl BudgetPlace {
 }
 
 impl Reader {
-    /// Compactions whose number is below `before`, the newest first, at most `limit` of them.
+    /// Returns compactions with a number below `before`, the newest first, at most `limit`.
     pub fn compactions(&self, before: Option<i64>, limit: u32) -> Result<Vec<CompactionRow>, StoreError> {
         self.compactions_where("rowid < ?1", &[&before.unwrap_or(i64::MAX), &limit])
     }
 
-    /// The compactions of a session, the newest first, at most `limit` of them.
+    /// Returns the compactions of a session, the newest first, at most `limit`.
     pub fn compactions_of(&self, session: &str, limit: u32) -> Result<Vec<CompactionRow>, StoreError> {
         self.compactions_where("s.session = ?1", &[&session, &limit])
     }
@@ -104,7 +104,7 @@ impl Reader {
         read().map_err(|error| self.failed(&error))
     }
 
-    /// The outputs that were shortened in a session and are still kept, the newest first, at most `limit` of them.
+    /// Returns the outputs that were shortened in a session and are still kept, the newest first, at most `limit`.
     pub fn outputs_of(&self, session: &str, limit: u32) -> Result<Vec<SessionOutput>, StoreError> {
         let read = || {
             self.connection()
@@ -127,7 +127,7 @@ impl Reader {
         read().map_err(|error| self.failed(&error))
     }
 
-    /// The runs that made calls in a session with a key of their own, the newest first, at most `limit` of them.
+    /// Returns the runs that made calls in a session with their own key, the newest first, at most `limit`.
     pub fn runs_of(&self, session: &str, limit: u32) -> Result<Vec<StoredRun>, StoreError> {
         self.runs_where(
             "id IN (SELECT substr(credential, 5) FROM usage
@@ -137,8 +137,8 @@ impl Reader {
         )
     }
 
-    /// Budgets behind this place, in the order of [`Reader::budgets`], at most `limit` of them. What their entries come to
-    /// is not recomputed: `recomputed` repeats the counters.
+    /// Returns the budgets after this position, in the order of [`Reader::budgets`], at most `limit`. The sums of
+    /// their entries are not recomputed: `recomputed` repeats the counters.
     pub fn budgets_behind(
         &self,
         place: Option<&BudgetPlace>,
@@ -169,7 +169,8 @@ impl Reader {
         read().map_err(|error| self.failed(&error))
     }
 
-    /// Returns the budgets of a rule in one window of which `percent` percent or more are spent or held, the fullest first.
+    /// Returns the budgets of a rule in one window of which at least `percent` percent are spent or held, the fullest
+    /// first.
     pub fn budgets_near_their_end(
         &self,
         rule: Rule,
@@ -203,7 +204,8 @@ impl Reader {
         read().map_err(|error| self.failed(&error))
     }
 
-    /// Runs behind the one with this id, the newest first, at most `limit` of them; none where there is no such run.
+    /// Returns the runs after the one with this id, the newest first, at most `limit`. The result is empty if there
+    /// is no such run.
     pub fn runs_behind(&self, id: &str, limit: u32) -> Result<Vec<StoredRun>, StoreError> {
         self.runs_where(
             "(started_at, id) < (SELECT started_at, id FROM runs WHERE id = ?1)

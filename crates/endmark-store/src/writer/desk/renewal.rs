@@ -1,4 +1,4 @@
-//! What is done where the store's files were removed, or others put in their place, while it is open.
+//! Recreates the store if its files were removed or replaced while it is open.
 
 use super::Desk;
 use crate::engine::Session;
@@ -7,10 +7,10 @@ use crate::files::Files;
 use crate::ledger::slate::Slate;
 
 impl Desk {
-    /// Sees to it that what is written next is written where it is looked for.
+    /// Ensures that the next writes go to the files at the store's path.
     pub(super) fn stay_in_place(&mut self, slate: &Slate) -> Result<(), StoreError> {
         let is_in_place = self.session.is_some() && self.files.are_in_place();
-        // Its failure is the slate's own, and does not keep rows from the store.
+        // The slate logs its own failure, which does not keep rows from the store.
         let noted = slate.stay_in_place();
         if is_in_place {
             return Ok(());
@@ -37,7 +37,7 @@ impl Desk {
         Ok(())
     }
 
-    /// Its files are gone, and this is known of what came of it.
+    /// Error for a store whose files are gone, with the reason why they were not recreated.
     pub(super) fn gone(&self, detail: &str) -> StoreError {
         StoreError::Gone { path: self.path.to_path_buf(), detail: detail.to_owned() }
     }
