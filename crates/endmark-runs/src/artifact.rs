@@ -1,4 +1,4 @@
-//! The artifact as it is on the disk, judged.
+//! Reads and judges the artifact on disk.
 
 use std::io;
 use std::path::Path;
@@ -7,21 +7,21 @@ use endmark_guard::{Artifact, Guard, Report};
 use endmark_process::read_regular;
 use endmark_store::sha256_hex;
 
-/// How much of an artifact is read, in bytes; what people are to read is a thousandth of that.
+/// Maximum number of bytes read from an artifact. Artifacts for human readers are about a thousandth of that.
 const LIMIT_BYTES: u64 = 256 << 20;
 
 /// An artifact that was read and judged.
 #[derive(Debug)]
 pub(crate) struct Seen {
-    /// What stands there; none if there is no such file.
+    /// The text of the file; `None` if there is no such file.
     pub(crate) text: Option<String>,
-    /// What it lacks.
+    /// The findings in the artifact.
     pub(crate) report: Report,
-    /// Stands for the content and what it lacks.
+    /// Fingerprint of the content and the findings.
     pub(crate) fingerprint: String,
 }
 
-/// Reads and judges it. One that is not there is a finding; one that cannot be read is an error.
+/// Reads and judges the artifact. A missing file is a finding; an unreadable file is an error.
 pub(crate) fn see(path: &Path, guard: &Guard) -> io::Result<Seen> {
     let bytes = match read_regular(path, LIMIT_BYTES) {
         Ok(bytes) => bytes,
@@ -31,7 +31,7 @@ pub(crate) fn see(path: &Path, guard: &Guard) -> io::Result<Seen> {
         }
         Err(error) => return Err(error),
     };
-    // What is not UTF-8 is judged as it would be shown.
+    // Invalid UTF-8 is judged as it would be shown.
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let report = guard.judge(&Artifact::read_file(&text, &path.to_string_lossy()));
     let mut fingerprint = sha256_hex(&bytes);

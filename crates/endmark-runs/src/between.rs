@@ -1,4 +1,4 @@
-//! What stands between an agent and its model: it knows exactly what was used. (CG-4, CX-7)
+//! A gateway between an agent and its model, which measures usage exactly. (CG-4, CX-7)
 
 use std::ffi::OsString;
 use std::fmt::Debug;
@@ -7,23 +7,25 @@ use std::pin::Pin;
 
 use endmark_guard::Usage;
 
-/// What stands between an agent and its model.
+/// A gateway between an agent and its model.
 pub trait Between: Debug {
-    /// The agent's command, with the words that lead it here.
+    /// Returns the agent's command, with the arguments that direct it to the gateway.
     fn command(&self) -> &[OsString];
 
-    /// Variables of the environment that lead it here.
+    /// Environment variables that direct the agent to the gateway.
     fn variables(&self) -> &[(String, OsString)];
 
-    /// Variables of this process that the agent does not get.
+    /// Variables of this process that are withheld from the agent.
     fn withheld(&self) -> &[String];
 
-    /// How many requests for a reply of a model came through here since the run began, each counted before it was answered.
+    /// Returns the number of requests for model replies that the gateway received since the run began. Each is
+    /// counted before it is answered.
     fn received(&self) -> u64;
 
-    /// Whether a call of the run was refused here since its money is used up: then no further one comes through.
+    /// Whether a call of the run was refused because its budget is used up: no further call is admitted then.
     fn has_refused_for_budget(&self) -> bool;
 
-    /// What the attempt used that has just ended; none if nothing of it came through here. The error says why nobody knows.
+    /// Returns the usage of the attempt that has just ended; `None` if none of its calls came through the gateway.
+    /// The error says why the usage is unknown.
     fn used(&self) -> Pin<Box<dyn Future<Output = Result<Option<Usage>, String>> + '_>>;
 }

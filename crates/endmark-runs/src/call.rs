@@ -1,34 +1,34 @@
-//! How an agent is called: with which words, in which session, and how it gets what it is told. (CG-5)
+//! Builds the command line of an agent: its arguments, its session and its prompt. (CG-5)
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use endmark_guard::Agent;
 
-/// What stands in a command for the prompt.
+/// Placeholder for the prompt in a command.
 pub(crate) const PROMPT: &str = "{prompt}";
 
-/// In which session an agent works.
+/// The session in which an agent works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Session {
-    /// Whichever it begins itself.
+    /// The agent starts a session of its own.
     Fresh,
-    /// A new one under this name, which we have chosen.
+    /// A new session with this name, chosen by the supervisor.
     Chosen(String),
-    /// This one goes on.
+    /// This session is resumed.
     Resumed(String),
 }
 
-/// A command as it is started.
+/// A command ready to be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     /// The program and its arguments.
     pub words: Vec<OsString>,
-    /// What stands on its standard input; none: nothing does.
+    /// Contents of its standard input; `None` for an empty input.
     pub input: Option<String>,
 }
 
-/// Words of a command with which a user has decided about its session.
+/// Options by which a user has decided about the session.
 fn decides_about_session(agent: Agent) -> &'static [&'static str] {
     match agent {
         Agent::Claude => &[
@@ -47,13 +47,13 @@ fn decides_about_session(agent: Agent) -> &'static [&'static str] {
     }
 }
 
-/// Whether an agent can be asked to go on with its session, as the command stands.
+/// Whether an agent can be asked to resume its session with this command.
 pub(crate) fn can_resume(agent: Agent, words: &[OsString]) -> bool {
     let decided = decides_about_session(agent);
     agent != Agent::Plain && !words.iter().any(|word| is_option(word, decided))
 }
 
-/// Whether an agent takes a name for its session from us.
+/// Whether the supervisor can choose the name of the agent's session.
 pub(crate) fn can_choose(agent: Agent, words: &[OsString]) -> bool {
     matches!(agent, Agent::Claude | Agent::Gemini) && can_resume(agent, words)
 }
@@ -64,7 +64,7 @@ fn is_option(word: &OsStr, options: &[&str]) -> bool {
     options.contains(&name)
 }
 
-/// The words without which an agent prints nothing that can be read, if they are missing.
+/// Returns the options without which an agent prints no readable stream, if they are missing.
 pub fn missing_stream(agent: Agent, words: &[OsString]) -> Option<&'static str> {
     let has = |word: &str| {
         words.iter().any(|there| {
@@ -80,14 +80,15 @@ pub fn missing_stream(agent: Agent, words: &[OsString]) -> Option<&'static str> 
     }
 }
 
-/// The agent that a command's program is known as.
+/// Returns the agent that a program is known as.
 pub(crate) fn agent_of(program: &OsStr) -> Agent {
     let name = Path::new(program).file_stem().and_then(OsStr::to_str).unwrap_or_default();
     Agent::parse(name).unwrap_or(Agent::Plain)
 }
 
 impl Call {
-    /// The command in this session, with this prompt: in place of `{prompt}`, or else on standard input.
+    /// Returns the command in this session with this prompt, which replaces `{prompt}` or else goes to standard
+    /// input.
     pub fn new(agent: Agent, words: &[OsString], session: &Session, prompt: Option<&str>) -> Self {
         let place = words.iter().position(|word| word.to_str().is_some_and(|word| word.contains(PROMPT)));
         let mut called: Vec<OsString> =
@@ -102,7 +103,7 @@ impl Call {
             (Agent::Codex, Session::Resumed(id)) => vec!["resume", id],
         };
         let end = called.iter().position(|word| word == "--").unwrap_or(called.len());
-        // The words of Codex are a command of `exec`, with the prompt behind it.
+        // For Codex, `resume` is a subcommand of `exec`, and the prompt follows it.
         let at = if agent == Agent::Codex { place.unwrap_or(end).min(end) } else { end };
         called.splice(at..at, flags.into_iter().map(OsString::from));
         let is_typed = place.is_some();

@@ -3,13 +3,13 @@
 use std::fs::File;
 use std::io::{self, Read};
 
-/// The name of a new run, as `run_` and twelve letters and digits.
+/// Returns the name of a new run: `run_` and twelve hexadecimal digits.
 pub fn run_id() -> io::Result<String> {
     let hex = hex(random()?);
     Ok(format!("run_{}", &hex[..12]))
 }
 
-/// A random UUID (version 4), as agents take it for the name of a session.
+/// Returns a random UUID (version 4), which agents accept as the name of a session.
 pub fn session_id() -> io::Result<String> {
     let mut bytes = random()?;
     bytes[6] = bytes[6] & 0x0f | 0x40;

@@ -1,8 +1,9 @@
-//! Supervises an agent's command until its artifact is finished, or there is a reason to let it go. (CG-3, CG-4, CG-5)
+//! Supervises an agent's command until its artifact is finished or there is a reason to release it. (CG-3, CG-4,
+//! CG-5)
 //!
-//! [`supervise`] drives `endmark_guard::Run`: it starts the command in a group that a keeper ends if the supervisor is killed,
-//! reads the agent's stream, judges the artifact when the attempt is over, and starts the agent again with what it lacks. What
-//! happens is in the store before it is believed, and goes to a [`Watch`].
+//! [`supervise`] drives `endmark_guard::Run`. It starts the command in a process group that a keeper ends if the
+//! supervisor is killed, and reads the agent's stream. When an attempt is over, it judges the artifact, and restarts
+//! the agent with a list of what is missing. Events are written to the store and reported to a [`Watch`].
 
 mod artifact;
 mod between;

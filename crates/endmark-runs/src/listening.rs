@@ -1,4 +1,4 @@
-//! What is done with what an agent says, while it says it.
+//! Processes an agent's output as it arrives.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use endmark_process::{Hearing, Listener, Transcript};
 use crate::record::{Desk, Sheet};
 use crate::task::{Task, Watch};
 
-/// A run under way: the machine, its sheet, and who is told.
+/// A run under way: the state machine, its record, and the observer.
 pub(crate) struct Scene<'a> {
     pub(crate) task: &'a Task,
     pub(crate) run: Run,
@@ -19,13 +19,13 @@ pub(crate) struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// Hands an event to the machine; what follows is written down and reported.
+    /// Passes an event to the state machine, then records and reports the resulting notices.
     pub(crate) fn handle(&mut self, event: RunEvent) {
         let notices = self.run.handle(event);
         self.tell(&notices);
     }
 
-    /// Writes down how the run stands, and reports what happened.
+    /// Records the state of the run, and reports the notices.
     pub(crate) fn tell(&mut self, notices: &[Notice]) {
         self.sheet.follow(&self.run);
         self.sheet.set_seconds(self.seconds());
@@ -39,23 +39,23 @@ impl Scene<'_> {
         }
     }
 
-    /// How long the run has taken, with what it took before it was taken up.
+    /// Returns the duration of the run, including the time before it was taken up.
     pub(crate) fn took(&self) -> Duration {
         let before = self.task.taken_up.as_ref().map_or(0, |taken_up| taken_up.before.seconds);
         Duration::from_secs(before) + self.began.elapsed()
     }
 
-    /// How long that is in whole seconds.
+    /// Returns that duration in whole seconds.
     pub(crate) fn seconds(&self) -> u64 {
         self.took().as_secs()
     }
 }
 
-/// Hears one attempt.
+/// Listens to one attempt.
 pub(crate) struct Listening<'s, 'a> {
     pub(crate) scene: &'s mut Scene<'a>,
     pub(crate) stream: AgentStream,
-    /// How many requests the run's gateway had received when the attempt began.
+    /// Number of requests that the run's gateway had received when the attempt began.
     received_before: u64,
     output: Option<Transcript>,
     errors: Option<Transcript>,
@@ -70,7 +70,8 @@ impl<'s, 'a> Listening<'s, 'a> {
         Self { scene, stream, received_before, output, errors, last_usage }
     }
 
-    /// Ends the transcripts. Returns the stream, and how many requests the gateway had received before the attempt.
+    /// Ends the transcripts. Returns the stream, and the number of requests that the gateway had received before the
+    /// attempt.
     pub(crate) fn finish(self) -> (AgentStream, u64) {
         for transcript in [self.output, self.errors].into_iter().flatten() {
             if let Err(error) = transcript.finish() {
@@ -125,18 +126,18 @@ impl Listener for Listening<'_, '_> {
     }
 }
 
-/// Judges an attempt whose agent reports more replies of a model than the run's gateway received requests for: it has the
-/// others from elsewhere. `None` where the numbers fit, or the run has no gateway.
+/// Judges an attempt whose agent reports more model replies than the run's gateway received requests: the others came
+/// from elsewhere. `None` if the numbers fit or the run has no gateway.
 ///
-/// A gateway counts a request before it answers it, and an agent reports a reply after it has it. So an agent whose calls all go
-/// through the gateway never reports more of them, whatever the order in which the two are read here.
+/// A gateway counts a request before it answers it, and an agent reports a reply after it received it. So an agent
+/// that uses only the gateway never reports more replies, in whatever order the two numbers are read here.
 pub(crate) fn bypassed(task: &Task, stream: &AgentStream, received_before: u64) -> Option<AttemptJudgement> {
     let received = task.between.as_ref()?.received().saturating_sub(received_before);
     let reported = stream.model_calls();
     (reported > received).then(|| AttemptJudgement::bypassed(reported, received))
 }
 
-/// The file for what this attempt prints. Without one the run goes on.
+/// Returns the transcript file of this attempt. The run continues without one.
 fn transcript(scene: &mut Scene<'_>, ending: &str) -> Option<Transcript> {
     let folder = scene.task.transcripts.as_ref()?;
     let path = folder.join(format!("{}.{ending}", scene.run.attempt() + 1));

@@ -1,4 +1,4 @@
-//! What is known of a run while it is supervised, and how it comes into the store.
+//! The record of a supervised run, and how it is written to the store.
 
 use std::ffi::OsStr;
 use std::time::{Duration, SystemTime};
@@ -12,16 +12,16 @@ use tokio::time::{Instant, timeout_at};
 use crate::report::{AgentRun, RunEventReport};
 use crate::task::{Task, Watch};
 
-/// How often what is used is written down at most: people look at it, and the store has other things to do.
+/// Minimum interval between writes of usage: people look at it, and the store has other work.
 const BETWEEN_SHEETS: Duration = Duration::from_millis(500);
 
-/// The run as it is written down.
+/// The run as it is recorded.
 #[derive(Debug, Clone)]
 pub(crate) struct Sheet {
     record: RunRecord,
-    /// When the run began, in UTC.
+    /// Start time in UTC.
     started_at: String,
-    /// What the artifact lacked when it was last judged, in words.
+    /// What the artifact lacked when it was last judged, as text.
     missing: String,
 }
 
@@ -33,7 +33,7 @@ impl Sheet {
             id: task.id.clone(),
             state: State::Queued.name().to_owned(),
             agent: task.agent.name().to_owned(),
-            // Strings can always be written.
+            // Strings can always be serialised.
             command: serde_json::to_string(&words).unwrap_or_default(),
             folder: task.folder.display().to_string(),
             artifact: task.artifact.display().to_string(),
@@ -47,7 +47,7 @@ impl Sheet {
         Self { record, started_at, missing: String::new() }
     }
 
-    /// A run of another scheduler, and what its artifact lacks.
+    /// Creates the record of another scheduler's run, with what its artifact lacks.
     pub(crate) fn of_record(record: RunRecord, missing: String) -> Self {
         Self { record, started_at: now(), missing }
     }
@@ -60,7 +60,7 @@ impl Sheet {
         self.record.process = process;
     }
 
-    /// The agent's session, with what it has used.
+    /// Sets the agent's session and its usage.
     pub(crate) fn set_session(&mut self, stream: &AgentStream) {
         if let Some(session) = stream.session() {
             self.record.session = Some(session.to_owned());
@@ -71,7 +71,7 @@ impl Sheet {
         }
     }
 
-    /// How long the run has taken.
+    /// Sets the duration of the run.
     pub(crate) fn set_seconds(&mut self, seconds: u64) {
         if let Some(task) = &mut self.record.task {
             task.seconds = seconds;
@@ -86,7 +86,7 @@ impl Sheet {
         self.missing = missing(&points.collect::<Vec<_>>());
     }
 
-    /// Takes over what the machine knows.
+    /// Copies the state of the run's state machine.
     pub(crate) fn follow(&mut self, run: &Run) {
         let usage = run.token_usage();
         let record = &mut self.record;
@@ -114,7 +114,7 @@ impl Sheet {
         }
     }
 
-    /// What happened, in words.
+    /// Returns the event of a notice, with its message.
     pub(crate) fn event(&self, notice: Notice) -> RunEventReport {
         let record = &self.record;
         let attempts = format!("attempt {} of {}", record.attempt, record.max_attempts);
@@ -166,13 +166,13 @@ impl Sheet {
     }
 }
 
-/// The moment, in UTC, as the store writes it.
+/// Returns the current time in UTC, in the store's format.
 fn now() -> String {
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     utc(u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Writes sheets into the store in the order in which they come, while an agent is listened to.
+/// Writes records to the store in the order in which they arrive, while an agent is listened to.
 #[derive(Debug)]
 pub(crate) struct Desk {
     queue: UnboundedSender<(RunRecord, Vec<RunEventRecord>)>,
@@ -185,16 +185,16 @@ impl Desk {
         Self { queue, writer: tokio::spawn(write_all(recorder, sheets)) }
     }
 
-    /// Has the run written with these events.
+    /// Queues the run and these events to be written.
     pub(crate) fn put(&self, sheet: &Sheet, events: &[RunEventReport]) {
         let events = events
             .iter()
             .map(|event| RunEventRecord { name: event.event.clone(), message: event.message.clone() });
-        // A writer that is gone has said why.
+        // A writer that has ended has reported the reason.
         let _ = self.queue.send((sheet.record.clone(), events.collect()));
     }
 
-    /// Waits until all is committed; says what was not.
+    /// Waits until everything is committed, and warns about what was not.
     pub(crate) async fn close(self, watch: &mut dyn Watch) {
         drop(self.queue);
         if let Ok(Some(error)) = self.writer.await {
@@ -203,7 +203,7 @@ impl Desk {
     }
 }
 
-/// Writes what happened at once, and what was used now and then.
+/// Writes events at once, and usage periodically.
 async fn write_all(
     recorder: Recorder,
     mut sheets: UnboundedReceiver<(RunRecord, Vec<RunEventRecord>)>,
@@ -215,7 +215,7 @@ async fn write_all(
         let came = match waiting.take() {
             None => sheets.recv().await,
             Some(run) => match timeout_at(next, sheets.recv()).await {
-                // What waited is in what comes later.
+                // The later record includes the waiting one.
                 Ok(Some(came)) => Some(came),
                 Ok(None) | Err(_) => Some((run, Vec::new())).inspect(|_| next = Instant::now()),
             },
@@ -232,9 +232,9 @@ async fn write_all(
     }
 }
 
-/// What an artifact lacks, in words: the first points, and how many more there are.
+/// Describes what an artifact lacks: the first points, and how many more there are.
 pub(crate) fn missing(points: &[String]) -> String {
-    /// This many points say enough of what an attempt lacks.
+    /// This many points describe well enough what an attempt lacks.
     const SHOWN: usize = 3;
     let shown = points.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join("; ");
     match points.len().saturating_sub(SHOWN) {

@@ -1,4 +1,4 @@
-//! A run that another scheduler supervises, by what that reports of it. (CG-4)
+//! A run that another scheduler supervises, from the events that it reports. (CG-4)
 
 use endmark_context::Models;
 use endmark_guard::{Criteria, Notice, Reason, Risk, State, TokenUsage, Usage, risk};
@@ -7,28 +7,28 @@ use serde::Deserialize;
 
 use crate::record::{Sheet, missing};
 
-/// What happened to a run.
+/// An event of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportedEvent {
     /// An attempt began.
     Started,
-    /// The attempt under way used more.
+    /// The current attempt used more.
     Used,
-    /// The attempt is over, and another one is to follow.
+    /// The attempt is over, and another one follows.
     RetryQueued,
     /// The artifact is finished.
     Succeeded,
-    /// The run was let go of, with the artifact as it is.
+    /// The run was released, with the artifact unchanged.
     Released,
-    /// The agent did not do its part.
+    /// The agent failed.
     Failed,
 }
 
-/// What is known of the run. A field that is not given keeps its value; the names are those of [`crate::AgentRun`].
+/// Data about the run. A missing field keeps its value; the names are those of [`crate::AgentRun`].
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RunReport {
-    /// Its id, as the scheduler names it.
+    /// Id of the run in the scheduler.
     pub id: String,
     name: Option<String>,
     agent: Option<String>,
@@ -41,7 +41,7 @@ pub struct RunReport {
     process: Option<u32>,
     session: Option<String>,
     model: Option<String>,
-    /// Of all attempts together.
+    /// Tokens of all attempts together.
     token_usage: Option<ReportedTokens>,
     largest_call_tokens: Option<u64>,
     limit_tokens: Option<u64>,
@@ -49,7 +49,7 @@ pub struct RunReport {
     verdict: Option<String>,
     #[serde(default)]
     evidence: Vec<String>,
-    /// What the artifact lacks, in words; an empty list if it lacks nothing.
+    /// Descriptions of what the artifact lacks; an empty list if it lacks nothing.
     missing: Option<Vec<String>>,
     reason: Option<String>,
 }
@@ -59,35 +59,35 @@ pub struct RunReport {
 struct ReportedTokens {
     input: u64,
     output: u64,
-    /// Accepted, and computed again.
+    /// Accepted, but computed again.
     #[serde(default, rename = "total")]
     _total: u64,
 }
 
-/// Why a report is refused.
+/// Error of a rejected report.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReportedError {
     /// A field that a new run needs is missing.
     #[error("the first report of a run needs `{0}`")]
     Missing(&'static str),
-    /// The run is not known.
+    /// The run is unknown.
     #[error("no run `{0}` is recorded: report `started` first")]
     Unknown(String),
     /// The run has ended.
     #[error("the run `{id}` is over: it is `{state}`")]
     Over {
-        /// Its id.
+        /// Id of the run.
         id: String,
-        /// Its state.
+        /// State of the run.
         state: String,
     },
-    /// Another process supervises it.
+    /// Endmark itself supervises it.
     #[error("the run `{0}` is supervised by Endmark itself")]
     Supervised(String),
     /// The event needs a reason.
     #[error("this event needs a `reason`: one of {}", Reason::ALL.map(Reason::name).join(", "))]
     NoReason,
-    /// A finished artifact cannot lack anything.
+    /// A finished artifact lacks nothing.
     #[error("a run that succeeded has nothing `missing`")]
     Unfinished,
     /// A number is out of range.
@@ -95,12 +95,12 @@ pub enum ReportedError {
     Range(&'static str),
 }
 
-/// The run after an event, and what is to be written of it: with the same events as a run that is supervised here.
+/// Returns the run after an event, and the events to record: the same events as for a run that Endmark supervises.
 ///
-/// `before` is what is recorded of it, and `had_risk` says whether a risk of this attempt was reported.
+/// `before` is the recorded run, and `had_risk` says whether a risk of this attempt was reported.
 ///
 /// # Errors
-/// If the report does not fit what is recorded, or lacks what the event needs.
+/// If the report does not fit the record, or lacks data that the event needs.
 pub fn reported(
     before: Option<RunRecord>,
     had_risk: bool,
@@ -127,11 +127,11 @@ pub fn reported(
         record.attempt = record.attempt.saturating_add(1);
     }
     let had_risk = had_risk && event != ReportedEvent::Started;
-    // What an earlier attempt used stays on the row until this one is measured, and is no risk of this one.
+    // Usage of an earlier attempt stays on the row until this attempt is measured, and is not a risk of this attempt.
     let is_of_earlier_attempt = record.context_exhaustion_risk && report.largest_call_tokens.is_none();
     let limit_of = |model: Option<&str>| model.and_then(|model| models.find(model)?.context_tokens);
     if record.limit_tokens == limit_of(record.model.as_deref()) {
-        // The limit came from the table, and another model has another one.
+        // The limit came from the table, and another model has another limit.
         record.limit_tokens = None;
     }
     let missing = take_over(&mut record, report)?;
@@ -141,7 +141,7 @@ pub fn reported(
         }
         record.findings = Some(0);
     }
-    // A sum over several attempts says nothing of the last one.
+    // A sum over several attempts does not describe the last one.
     let sum = TokenUsage::new(record.input_tokens, record.output_tokens);
     let usage = Usage {
         run: if record.attempt == 1 { sum } else { TokenUsage::default() },
@@ -158,7 +158,7 @@ pub fn reported(
     };
     let (state, mut notices) = follows(event, reason, State::parse(&record.state));
     if let Some(is_sum) = is_sum.filter(|_| !had_risk && !is_of_earlier_attempt) {
-        // A risk belongs to the attempt, and so before its end.
+        // A risk belongs to the attempt, so it comes before the attempt's end.
         let at = usize::from(event == ReportedEvent::Started);
         notices.insert(at, Notice::ContextRisk { is_sum });
     }
@@ -175,12 +175,12 @@ pub fn reported(
     Ok((sheet.into_record(), events))
 }
 
-/// The state after an event, and what is said of it.
+/// Returns the state after an event, and the notices to report.
 fn follows(event: ReportedEvent, reason: Option<Reason>, before: Option<State>) -> (State, Vec<Notice>) {
     let reason = reason.unwrap_or(Reason::ContextGuardFail);
     match event {
         ReportedEvent::Started => (State::Running, vec![Notice::Started]),
-        // Usage may be known only after the end of its attempt.
+        // Usage may become known only after the end of its attempt.
         ReportedEvent::Used => (before.unwrap_or(State::Running), Vec::new()),
         ReportedEvent::RetryQueued => (State::RetryQueued, vec![Notice::RetryQueued(reason)]),
         ReportedEvent::Succeeded => (State::Succeeded, vec![Notice::Succeeded]),
@@ -208,7 +208,7 @@ fn new_run(report: &RunReport) -> Result<RunRecord, ReportedError> {
     })
 }
 
-/// Takes over what is given; answers what the artifact lacks.
+/// Copies the given fields. Returns a description of what the artifact lacks.
 fn take_over(record: &mut RunRecord, report: RunReport) -> Result<String, ReportedError> {
     fn set<T>(field: &mut T, given: Option<T>) {
         if let Some(given) = given {
@@ -221,7 +221,7 @@ fn take_over(record: &mut RunRecord, report: RunReport) -> Result<String, Report
     set(&mut record.attempt, report.attempt);
     set(&mut record.max_attempts, report.max_attempts);
     record.max_attempts = record.max_attempts.max(record.attempt);
-    // Strings can always be written.
+    // Strings can always be serialised.
     set(&mut record.command, report.command.map(|words| serde_json::to_string(&words).unwrap_or_default()));
     if let Some(tokens) = report.token_usage {
         (record.input_tokens, record.output_tokens) = (tokens.input, tokens.output);
@@ -248,7 +248,7 @@ fn take_over(record: &mut RunRecord, report: RunReport) -> Result<String, Report
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked before")]
 fn nanodollars(usd: f64) -> Option<u64> {
-    /// More than any run costs, and far below what the store holds.
+    /// More than any run costs, and far below the store's maximum.
     const MAX_USD: f64 = 1e9;
     (0.0..=MAX_USD).contains(&usd).then(|| (usd * 1e9).round() as u64)
 }

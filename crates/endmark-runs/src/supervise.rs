@@ -20,22 +20,22 @@ use crate::record::{Desk, Sheet};
 use crate::report::AgentRun;
 use crate::task::{Task, Watch};
 
-/// What a run came to.
+/// Outcome of a run.
 #[derive(Debug)]
 pub struct RunOutcome {
     /// The run.
     pub run: AgentRun,
-    /// What its artifact lacks.
+    /// The findings in its artifact.
     pub findings: Vec<Finding>,
-    /// What is worth a look, whatever the run came to.
+    /// Warnings, whatever the outcome of the run.
     pub warnings: Vec<String>,
     /// The signal that stopped the supervisor, if one did.
     pub signal: Option<i32>,
-    /// Why the agent could not be started, if it could not.
+    /// The error if the agent could not be started.
     pub not_started: Option<io::Error>,
 }
 
-/// Supervises a run to its end. Where there is a recorder, it is in the store before its agent is started.
+/// Supervises a run to its end. With a recorder, the run is in the store before its agent is started.
 pub async fn supervise(
     task: &Task,
     recorder: Option<Recorder>,
@@ -98,12 +98,12 @@ struct Outcome {
     not_started: Option<io::Error>,
 }
 
-/// Has the run written down, and makes room for what its agent prints.
+/// Records the run, and creates the folder for the agent's output.
 async fn enter(scene: &mut Scene<'_>, recorder: Option<Recorder>) {
     if let Some(recorder) = recorder {
         let desk = Desk::open(recorder.clone());
         desk.put(&scene.sheet, &[]);
-        // Committed before anything is started: a run that nobody knows of could be lost.
+        // Committed before anything is started: a run that is not in the store could be lost.
         desk.close(scene.watch).await;
         scene.desk = Some(Desk::open(recorder));
     }
@@ -121,15 +121,15 @@ fn first_session(task: &Task) -> Session {
     session_id().map_or(Session::Fresh, Session::Chosen)
 }
 
-/// What the next attempt begins with.
+/// Initial state of the next attempt.
 struct Memory {
     session: Session,
-    /// What the session used before.
+    /// Tokens that the session used before.
     used: TokenUsage,
-    /// What that did cost, where it is known.
+    /// Cost of the session so far, if it is known.
     cost_nanodollars: Option<u64>,
     prompt: Option<String>,
-    /// Whether that says what is missing.
+    /// Whether the prompt says what is missing.
     is_retry: bool,
 }
 
@@ -142,7 +142,7 @@ struct Over {
     end: Ended,
     stopped: Option<StoppedFor>,
     signal: Option<i32>,
-    /// What the session had used before.
+    /// Whether the attempt resumed a session.
     was_resumed: bool,
 }
 
@@ -163,17 +163,17 @@ impl Over {
     }
 }
 
-/// The run's id, in an agent's environment.
+/// Environment variable with the run's id.
 pub(crate) const RUN_VARIABLE: &str = "ENDMARK_RUN";
-/// The number of the attempt, from 1.
+/// Environment variable with the number of the attempt, from 1.
 const ATTEMPT_VARIABLE: &str = "ENDMARK_ATTEMPT";
-/// On a retry, the prompt that asks for what is missing.
+/// Environment variable with the prompt that asks for what is missing, set on a retry.
 const RETRY_PROMPT_VARIABLE: &str = "ENDMARK_RETRY_PROMPT";
 
-/// The environment variables that a supervised agent gets, and that commands within it find.
+/// The environment variables that a supervised agent and its commands get.
 pub const AGENT_VARIABLES: [&str; 3] = [RUN_VARIABLE, ATTEMPT_VARIABLE, RETRY_PROMPT_VARIABLE];
 
-/// Runs the agent once, and judges what it leaves.
+/// Runs the agent once, and judges the artifact.
 async fn attempt(scene: &mut Scene<'_>, memory: &mut Memory, signals: &mut Signals) -> io::Result<Over> {
     let task = scene.task;
     let number = scene.run.attempt() + 1;
@@ -211,12 +211,12 @@ async fn attempt(scene: &mut Scene<'_>, memory: &mut Memory, signals: &mut Signa
     let mut listening = Listening::new(scene, stream);
     let ended = run_process(plan, &mut listening, signals).await;
     let (mut stream, received_before) = listening.finish();
-    // From here on nobody of the group can touch the artifact any more.
+    // From here on no process of the group can change the artifact.
     drop(keeper);
     let end = ended?;
     let is_used_up = task.between.as_ref().is_some_and(|between| between.has_refused_for_budget());
     let stopped = match end.forced {
-        // Whatever the agent made of that, there is no money for another attempt.
+        // Whatever the agent did after the refusal, there is no budget for another attempt.
         _ if is_used_up => Some(StoppedFor::Ceiling),
         Some(Forced::TimedOut) if left <= task.attempt_time => Some(StoppedFor::Ceiling),
         Some(Forced::TimedOut) => Some(StoppedFor::Time),
@@ -241,7 +241,7 @@ async fn attempt(scene: &mut Scene<'_>, memory: &mut Memory, signals: &mut Signa
     Ok(Over { judged, stream, usage, seen, end, stopped, signal, was_resumed })
 }
 
-/// What an attempt used: what came through the gateway, where there is one, and else what the agent says.
+/// Returns the usage of an attempt: as the gateway measured it if there is one, else as the agent reports it.
 async fn used(scene: &mut Scene<'_>, stream: &AgentStream) -> Usage {
     let said = stream.usage().clone();
     let Some(between) = &scene.task.between else { return said };
@@ -268,7 +268,7 @@ async fn used(scene: &mut Scene<'_>, stream: &AgentStream) -> Usage {
     }
 }
 
-/// The artifact as it is now.
+/// Reads and judges the artifact.
 fn look(scene: &mut Scene<'_>) -> Seen {
     let task = scene.task;
     match see(&task.folder.join(&task.artifact), &task.guard) {
@@ -280,7 +280,7 @@ fn look(scene: &mut Scene<'_>) -> Seen {
     }
 }
 
-/// What an agent reads, in a file without a name.
+/// Returns standard input for this text, from an unnamed temporary file.
 fn input(text: Option<&str>) -> io::Result<Stdin> {
     let Some(text) = text else { return Ok(Stdin::Empty) };
     let mut file: File = tempfile::tempfile()?;
@@ -289,7 +289,7 @@ fn input(text: Option<&str>) -> io::Result<Stdin> {
     Ok(Stdin::File(file))
 }
 
-/// Tells the machine how an attempt ended.
+/// Reports the end of an attempt to the state machine.
 fn settle(scene: &mut Scene<'_>, over: &Over) {
     scene.sheet.set_process(None);
     scene.sheet.set_session(&over.stream);
@@ -313,7 +313,7 @@ fn settle(scene: &mut Scene<'_>, over: &Over) {
 }
 
 impl Memory {
-    /// What the first attempt begins with: its task, or what is missing where the run is taken up.
+    /// Prepares the first attempt: with its task, or with what is missing if the run is taken up.
     fn new(scene: &mut Scene<'_>) -> Self {
         let task = scene.task;
         let mut memory = Self {
@@ -336,10 +336,10 @@ impl Memory {
         memory
     }
 
-    /// Decides in which session the next attempt works, and what it is told.
+    /// Chooses the session and the prompt of the next attempt.
     fn prepare(&mut self, scene: &Scene<'_>, over: &Over) {
         let task = scene.task;
-        // A session that could not be taken up is not taken up again.
+        // A session that could not be resumed is not resumed again.
         let is_lost =
             over.was_resumed && over.judged.verdict == AttemptVerdict::Crashed && !over.stream.has_events();
         let goes_on = can_resume(task.agent, &task.command) && !is_lost;
@@ -356,7 +356,7 @@ impl Memory {
         self.ask(scene, &over.seen, scene.run.attempt(), *verdict, evidence, over.stream.said());
     }
 
-    /// Has the next attempt told what is missing, and how the last one ended.
+    /// Sets the prompt of the next attempt: what is missing, and how the last attempt ended.
     fn ask(
         &mut self,
         scene: &Scene<'_>,

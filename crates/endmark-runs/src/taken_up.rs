@@ -1,4 +1,4 @@
-//! A run whose supervisor was killed, as far as it had come. (CG-4)
+//! The progress of a run whose supervisor was killed. (CG-4)
 
 use std::fs;
 
@@ -7,30 +7,31 @@ use endmark_store::{StoredRun, StoredRunEvent};
 
 use crate::supervise::RUN_VARIABLE;
 
-/// What was done of a run before its supervisor was killed.
+/// The progress of a run before its supervisor was killed.
 #[derive(Debug, Clone)]
 pub struct TakenUp {
-    /// What counts against its limits.
+    /// The part that counts against its limits.
     pub before: Before,
     /// Whether its agent was ever started.
     pub(crate) has_begun: bool,
-    /// The session that its agent was in.
+    /// The session that its agent used.
     pub(crate) session: Option<String>,
-    /// What that had used.
+    /// Tokens that this session had used.
     pub(crate) session_usage: TokenUsage,
-    /// When the run began, in UTC.
+    /// Start time of the run in UTC.
     pub(crate) started_at: String,
 }
 
 impl TakenUp {
-    /// What can be taken up of a run with these events; none if its supervisor was not killed, or nobody knows how it was asked for.
+    /// Returns the progress of a run with these events. `None` if its supervisor was not killed, or its request is
+    /// unknown.
     pub fn of(stored: &StoredRun, events: &[StoredRunEvent]) -> Option<Self> {
         let run = &stored.run;
         let task = run.task.as_ref()?;
         if run.reason.as_deref() != Some(Reason::SupervisorLost.name()) {
             return None;
         }
-        // The last event is that it was lost; the one before says where it stood.
+        // The last event reports the loss; the one before it has the run's last state.
         let stood =
             events.iter().rev().find(|event| event.reason.as_deref() != Some(Reason::SupervisorLost.name()));
         let was_running = stood.is_some_and(|event| event.state == State::Running.name());
@@ -48,14 +49,14 @@ impl TakenUp {
         })
     }
 
-    /// Whether a process of the run's agent is still there: it is ended within seconds of its supervisor, and two agents must not write
-    /// one artifact.
+    /// Whether a process of the run's agent still exists. It ends within seconds of its supervisor, and two agents
+    /// must not write one artifact.
     pub fn is_agent_left(run_id: &str) -> bool {
         let mark = format!("{RUN_VARIABLE}={run_id}");
         let is_marked =
             |environment: Vec<u8>| environment.split(|byte| *byte == 0).any(|word| word == mark.as_bytes());
         let Ok(processes) = fs::read_dir("/proc") else { return false };
-        // A process of somebody else cannot be read, and is none of the run's.
+        // A process of another user cannot be read, and does not belong to the run.
         let mut environments = processes
             .filter_map(Result::ok)
             .filter_map(|process| fs::read(process.path().join("environ")).ok());

@@ -1,4 +1,4 @@
-//! What is to be done, and who watches.
+//! The task of a run, and its observer.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,67 +13,67 @@ use crate::call::agent_of;
 use crate::report::{AgentRun, RunEventReport};
 use crate::taken_up::TakenUp;
 
-/// A run as it is asked for.
+/// A requested run.
 #[derive(Debug)]
 pub struct Task {
-    /// Its id.
+    /// Id of the run.
     pub id: String,
-    /// What people call it.
+    /// Display name of the run.
     pub name: Option<String>,
-    /// How it was asked for, to be kept for whoever takes it up; none if that cannot be written.
+    /// The request for the run, stored for a later resumption; `None` if it cannot be serialised.
     pub asked: Option<String>,
-    /// What was done before, where it is taken up.
+    /// Progress before the run was taken up, if it was.
     pub taken_up: Option<TakenUp>,
     /// The agent.
     pub agent: Agent,
-    /// Its command; `{prompt}` stands for the prompt.
+    /// The agent's command; `{prompt}` is replaced by the prompt.
     pub command: Vec<OsString>,
-    /// Whether its calls are to go through a gateway of its own.
+    /// Whether its calls must go through a gateway of the run.
     pub is_through: bool,
-    /// What stands between it and its model, if anything does.
+    /// The gateway between the agent and its model, if there is one.
     pub between: Option<Box<dyn Between>>,
-    /// Where it works.
+    /// The agent's working directory.
     pub folder: PathBuf,
-    /// What it is to write.
+    /// The file that the agent is to write.
     pub artifact: PathBuf,
-    /// What that is held to, by name.
+    /// Name of the template that the artifact is checked against.
     pub template: Option<String>,
-    /// What that is held to.
+    /// The checks of the artifact.
     pub guard: Guard,
-    /// What it is told first, where its command does not say it.
+    /// The agent's first prompt, unless its command contains one.
     pub prompt: Option<String>,
-    /// Where the run ends at the latest.
+    /// Limits of the run.
     pub limits: RunLimits,
-    /// The model's limit, where the user says it.
+    /// The model's token limit, if the user gave one.
     pub limit_tokens: Option<u64>,
-    /// Models by name, for their limits.
+    /// Known models, for their limits.
     pub models: Arc<Models>,
-    /// How long an attempt may say nothing.
+    /// Maximum time without output in an attempt.
     pub silence: Duration,
-    /// How long an attempt may take.
+    /// Maximum time of an attempt.
     pub attempt_time: Duration,
-    /// How long an agent may go on behind its last event.
+    /// Maximum time that an agent may run after its last event.
     pub last_word: Duration,
-    /// Between asking an agent to end and ending it.
+    /// Time between asking an agent to end and killing it.
     pub grace: Duration,
-    /// Where what agents print is kept, if it is.
+    /// Folder for transcripts of the agents' output, if they are kept.
     pub transcripts: Option<PathBuf>,
-    /// How much is kept of it for each attempt, in bytes.
+    /// Maximum size of the transcripts of each attempt, in bytes.
     pub transcript_bytes: u64,
 }
 
 impl Task {
-    /// The agent that a command's program is known as; [`Agent::Plain`] for any other.
+    /// Returns the agent that a program is known as; [`Agent::Plain`] for any other.
     pub fn agent_of(program: &OsString) -> Agent {
         agent_of(program)
     }
 }
 
-/// Who is told what happens, as it does.
+/// Observer of a run, called as events happen.
 pub trait Watch {
-    /// Something happened to the run.
+    /// Reports an event of the run.
     fn event(&mut self, run: &AgentRun, event: &RunEventReport);
 
-    /// Something is not as it should be, and the run goes on all the same.
+    /// Reports a problem that does not end the run.
     fn warn(&mut self, message: &str);
 }

@@ -1,32 +1,32 @@
-//! Whether the files of an open store still are at their paths: somebody may remove them, or put others in their place,
-//! and what is written into those that are open is found by nobody then.
+//! Detects whether the files of an open store are still at their paths. If they were removed or replaced, no process
+//! can find what is written into the open files.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// The database, its journal, and the memory that its readers and writers share.
+/// The database, its write-ahead log, and the memory shared by its readers and writers.
 const ENDINGS: [&str; 3] = ["", "-wal", "-shm"];
 
-/// Device and number of a file: another one at the same path has others.
+/// Device and inode number of a file, which differ for another file at the same path.
 type Identity = (u64, u64);
 
 /// The files of one open connection.
 #[derive(Debug)]
 pub(crate) struct Files {
     database: PathBuf,
-    /// Those that were there, in the order of their endings.
+    /// The files that existed, in the order of their endings.
     known: [Option<Identity>; 3],
 }
 
 impl Files {
-    /// Those that are there now. Nothing is opened: closing it again would let go of SQLite's locks.
+    /// Records the files that exist now. It opens none: closing one again would release SQLite's locks.
     pub(crate) fn note(database: &Path) -> Self {
         let known = ENDINGS.map(|ending| identity(&with(database, ending)));
         Self { database: database.to_owned(), known }
     }
 
-    /// Whether all of them still are where they were. One that was made since belongs to them from now on.
+    /// Whether all of them are still in place. A file created since belongs to them from now on.
     pub(crate) fn are_in_place(&mut self) -> bool {
         ENDINGS.iter().zip(&mut self.known).all(|(ending, known)| {
             let found = identity(&with(&self.database, ending));
@@ -36,8 +36,8 @@ impl Files {
         })
     }
 
-    /// Removes the journal and the shared memory of a database that is not at its path any more, and is closed: whatever
-    /// is at its path now would be taken to go on in them.
+    /// Removes the write-ahead log and the shared memory of a closed database that is no longer at its path. SQLite
+    /// would apply them to the file that is at its path now.
     pub(crate) fn remove_left_behind(&self) {
         let mut files = ENDINGS.iter().map(|ending| with(&self.database, ending)).zip(&self.known);
         let is_in_place =
@@ -46,13 +46,13 @@ impl Files {
             return;
         }
         for (path, _) in files.filter(is_in_place) {
-            // One that cannot be removed is said by what is opened next.
+            // If one cannot be removed, opening the store next reports the error.
             let _ = fs::remove_file(path);
         }
     }
 }
 
-/// The file at this path.
+/// Returns the identity of the file at this path.
 pub(crate) fn identity(path: &Path) -> Option<Identity> {
     fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }

@@ -1,4 +1,4 @@
-//! The leases of this process, and the calls that are held in them: a hold takes a lock and no transaction.
+//! The leases of this process, and the calls that are held in them: a hold takes a lock instead of a transaction.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,10 +11,10 @@ use crate::budgets::{Claim, Held, Hold};
 use crate::calls::Call;
 use crate::ledger::encoding::clipped;
 
-/// A call that costs more is left to the store, which limits it.
+/// Maximum amount held in a lease. A call that costs more is left to the store, which limits it.
 const MAX_AMOUNT: u64 = 1 << 46;
 
-/// How often leases are looked through for unused ones.
+/// Interval between searches for unused leases.
 const SWEEP_MS: u64 = 1_000;
 
 /// A budget in one window.
@@ -33,12 +33,12 @@ impl BudgetKey {
     }
 }
 
-/// What a call holds in a lease.
+/// The amount that a call holds in a lease.
 #[derive(Debug, Clone)]
 pub(crate) struct LeasedAmount {
     pub(crate) key: Arc<BudgetKey>,
     pub(crate) held: u64,
-    /// What it cost, once it is over.
+    /// Its cost, once the call is over.
     pub(crate) cost: u64,
 }
 
@@ -58,11 +58,11 @@ pub(crate) struct Leases {
 #[derive(Default)]
 struct State {
     leases: HashMap<Arc<BudgetKey>, Entry>,
-    /// Calls that are held, by the id of their request.
+    /// Held calls, by the id of their request.
     calls: HashMap<String, Vec<LeasedCall>>,
-    /// Leases that changed since they were planned.
+    /// Leases that changed since they were last planned.
     touched: Vec<Arc<BudgetKey>>,
-    /// Leases that are planned in the transaction under way.
+    /// Leases planned in the current transaction.
     planned: Vec<Arc<BudgetKey>>,
     swept_ms: u64,
 }
@@ -78,8 +78,8 @@ impl Leases {
         Self { origin: Instant::now(), state: Mutex::default() }
     }
 
-    /// Holds a call if a lease of each of its budgets has room for it; `None` if the store has to decide. Also returns
-    /// whether the writer has to be woken, so that readers of the file see the hold.
+    /// Holds a call if a lease of each of its budgets has room for it; `None` if the store has to decide. Also
+    /// returns whether the writer has to be woken, so that readers of the file see the hold.
     pub(crate) fn hold(&self, hold: &Hold) -> Option<(Held, bool)> {
         let now_ms = self.now_ms();
         let mut state = self.lock();
@@ -111,7 +111,7 @@ impl Leases {
         Some((Held::Fits { warnings: Vec::new(), least_left }, was_quiet))
     }
 
-    /// Notes what a call cost that is over; empty if it is not held in leases.
+    /// Notes the cost of a finished call. The result is empty if the call is not held in leases.
     pub(crate) fn settle(&self, over: &Call) -> Vec<LeasedAmount> {
         self.end(&over.started.request_id, over.started.call, |amount| {
             over.cost(amount.key.unit.name(), amount.held).min(MAX_AMOUNT)
@@ -119,7 +119,7 @@ impl Leases {
         .unwrap_or_default()
     }
 
-    /// Lets go of a call that was not made. Returns whether it was held in leases.
+    /// Releases a call that was not made. Returns whether it was held in leases.
     pub(crate) fn release(&self, request_id: &str, call: u32) -> bool {
         self.end(request_id, call, |_| 0).is_some()
     }
@@ -148,13 +148,13 @@ impl Leases {
         Some(amounts)
     }
 
-    /// Takes back what is free of a lease, for a decision of the store. Returns the costs that the store does not have yet,
-    /// and what calls under way hold.
+    /// Reclaims the free part of a lease, for a decision of the store. Returns the costs that the store does not have
+    /// yet, and the amount that calls under way hold.
     pub(crate) fn recall(&self, claim: &Claim) -> (u64, u64) {
         self.recall_key(&BudgetKey::of(claim))
     }
 
-    /// Takes back what is free of all leases.
+    /// Reclaims the free part of all leases.
     pub(crate) fn recall_all(&self) {
         let keys: Vec<_> = self.lock().leases.keys().cloned().collect();
         for key in keys {
@@ -162,7 +162,7 @@ impl Leases {
         }
     }
 
-    /// The same as [`Self::recall`], by the budget's key.
+    /// Does the same as [`Self::recall`], by the budget's key.
     pub(crate) fn recall_key(&self, key: &BudgetKey) -> (u64, u64) {
         let mut state = self.lock();
         let State { leases, touched, .. } = &mut *state;
@@ -185,7 +185,7 @@ impl Leases {
         entry.touch(&key, touched);
     }
 
-    /// The transaction under way writes these costs.
+    /// Notes that the current transaction writes these costs.
     pub(crate) fn flush(&self, costs: &HashMap<Arc<BudgetKey>, u64>) {
         let mut state = self.lock();
         let State { leases, touched, .. } = &mut *state;
@@ -202,7 +202,7 @@ impl Leases {
         !self.lock().touched.is_empty()
     }
 
-    /// The leases that are to be planned in this transaction, with the limits of their budgets.
+    /// Returns the leases to be planned in this transaction, with the limits of their budgets.
     pub(crate) fn take_touched(&self) -> Vec<(Arc<BudgetKey>, u64)> {
         let now_ms = self.now_ms();
         let mut state = self.lock();
@@ -219,13 +219,13 @@ impl Leases {
         changed
     }
 
-    /// Decides how large a lease is once the transaction is committed: its amount, and what calls under way hold of it.
+    /// Plans the size of a lease after the commit. Returns its amount, and the part that calls under way hold.
     pub(crate) fn plan(&self, key: &BudgetKey, standing: Standing) -> (u64, u64) {
         let now_ms = self.now_ms();
         self.lock().leases.get_mut(key).map_or((0, 0), |entry| entry.lease.plan(now_ms, standing))
     }
 
-    /// The transaction under way is over.
+    /// Notes the end of the current transaction.
     pub(crate) fn finish(&self, is_committed: bool) {
         let mut state = self.lock();
         let State { leases, touched, planned, .. } = &mut *state;
@@ -246,7 +246,7 @@ impl Leases {
         }
     }
 
-    /// Marks leases that nothing uses any more, so that they are given back, and forgets budgets of which nothing is known.
+    /// Marks unused leases, so that they are returned, and drops budgets without data.
     pub(crate) fn sweep(&self) {
         let now_ms = self.now_ms();
         let mut state = self.lock();
@@ -263,12 +263,13 @@ impl Leases {
         });
     }
 
-    /// The store was begun from the beginning: it knows no lease. Calls under way are charged when their rows are written.
+    /// Clears all leases after the store was recreated, which then knows no lease. Calls under way are charged when
+    /// their rows are written.
     pub(crate) fn clear(&self) {
         *self.lock() = State::default();
     }
 
-    /// Takes out the calls that are still under way at the end.
+    /// Removes and returns the calls that are still under way at the end.
     pub(crate) fn take_calls(&self) -> Vec<LeasedCall> {
         std::mem::take(&mut *self.lock()).calls.into_values().flatten().collect()
     }
@@ -278,7 +279,7 @@ impl Leases {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // It is whole after every single operation, so a panic elsewhere cannot have spoilt it.
+        // It is consistent after every single operation, so a panic elsewhere cannot have left it inconsistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

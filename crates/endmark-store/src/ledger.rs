@@ -1,4 +1,4 @@
-//! The ledger of upstream calls: each is noted before it is made, and has one row when it is over.
+//! The ledger of upstream calls: each call is noted before it is made, and has one row when it is over.
 
 pub(crate) mod encoding;
 mod patience;
@@ -20,19 +20,19 @@ use crate::leases::{LeasedAmount, Leases};
 use crate::queue::Queue;
 use crate::scrub::{Scrub, clean};
 
-/// How often a request that waits for a slot looks whether the store has failed meanwhile.
+/// How often a request that waits for a slot checks whether the store has failed meanwhile.
 const SLOT_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What calls are noted in while they are under way.
+/// The record of calls under way.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     slate: Arc<Slate>,
     queue: Arc<Queue>,
     leases: Arc<Leases>,
     room: Arc<Semaphore>,
-    /// Calls of which no row will be: there was no room, and the store took none.
+    /// Calls that will have no row: there was no slot, and the store failed.
     unrecorded: AtomicU64,
-    /// Calls that a kill would lose: the slate did not take them.
+    /// Calls that a kill would lose, because the slate did not accept them.
     unnoted: AtomicU64,
 }
 
@@ -48,13 +48,13 @@ impl Ledger {
         }
     }
 
-    /// Notes a call that is about to be made. Waits for room while the store takes rows, and not where it fails.
+    /// Notes a call that is about to be made. Waits for a slot while the store accepts rows, but not while it fails.
     pub(crate) async fn open(
         self: &Arc<Self>,
         mut started: CallStarted,
         secrets: Arc<dyn Scrub>,
     ) -> OpenCall {
-        // It may be as long as a request, and is kept for as long as the call goes on.
+        // It may be as long as a request, and is kept until the call is over.
         started.model = clipped(&started.model).to_owned();
         let Some(room) = self.room().await else {
             self.unrecorded.fetch_add(1, Ordering::Relaxed);
@@ -82,19 +82,19 @@ impl Ledger {
         }
     }
 
-    /// Notes what is known of a call; answers whether the slate took it.
+    /// Notes the data of a call. Returns whether the slate accepted it.
     fn note(&self, slot: u32, started: &CallStarted, settled: Option<&CallSettled>) -> bool {
         let noted = self.slate.note(slot, started, settled);
         if !noted {
             self.unnoted.fetch_add(1, Ordering::Relaxed);
-            // The slate is tried again though no call may come that does so.
+            // Retries the slate even if no further call does so.
             self.queue.look_again();
         }
         noted
     }
 
-    /// Holds a call in leases, without a transaction; `None` if the store has to decide, or it is not certain that it works:
-    /// a hold in a lease has nothing but the slate that survives a kill.
+    /// Holds a call in leases, without a transaction. Returns `None` if the store has to decide, or if the store or
+    /// slate may not work: after a kill, only the slate knows of a hold in a lease.
     pub(crate) fn hold(&self, hold: &Hold) -> Option<Held> {
         if self.queue.is_failing() || self.queue.is_closed() || self.slate.fails() {
             return None;
@@ -106,7 +106,7 @@ impl Ledger {
         Some(outcome)
     }
 
-    /// Lets go of a call that was not made; answers whether it was held in leases.
+    /// Releases a call that was not made. Returns whether it was held in leases.
     pub(crate) fn release(&self, request_id: &str, call: u32) -> bool {
         let released = self.leases.release(request_id, call);
         if released {
@@ -115,39 +115,39 @@ impl Ledger {
         released
     }
 
-    /// Whether calls under way are not noted at the moment.
+    /// Whether calls under way cannot be noted at the moment.
     pub(crate) fn slate_fails(&self) -> bool {
         self.slate.fails()
     }
 
-    /// Calls under way, and those that wait for their commit.
+    /// Number of calls under way or waiting for their commit.
     pub(crate) fn taken(&self) -> u32 {
         self.slate.taken()
     }
 
-    /// Calls without a row, and calls that a kill would have lost.
+    /// Number of calls without a row, and of calls that a kill would have lost.
     pub(crate) fn losses(&self) -> (u64, u64) {
         (self.unrecorded.load(Ordering::Relaxed), self.unnoted.load(Ordering::Relaxed))
     }
 }
 
-/// A slot of the slate, and the right to it.
+/// A slot of the slate, with the permit for it.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) slot: u32,
-    /// What of the call stands in it.
+    /// How much of the call the slot holds.
     pub(crate) noted: Noted,
     _room: OwnedSemaphorePermit,
 }
 
-/// How much of a call its slot holds, for the next start to find.
+/// How much of a call its slot holds for the next start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Noted {
-    /// Nothing: the slate did not take it.
+    /// Nothing: the slate did not accept it.
     Nothing,
-    /// That it was made, and not how it ended.
+    /// The start of the call, but not its end.
     Start,
-    /// All that its row has.
+    /// All data of its row.
     End,
 }
 
@@ -156,22 +156,22 @@ pub struct OpenCall {
     ledger: Arc<Ledger>,
     secrets: Arc<dyn Scrub>,
     started: Option<CallStarted>,
-    /// None where there was no room for it.
+    /// `None` if there was no slot for it.
     place: Option<Place>,
 }
 
 impl OpenCall {
-    /// What is known of it.
+    /// Returns the data of its start.
     pub fn started(&self) -> Option<&CallStarted> {
         self.started.as_ref()
     }
 
-    /// A text of its answer without secrets, as much as is kept of it.
+    /// Returns a text of its reply without secrets, shortened to the stored length.
     pub fn clean(&self, text: &str) -> String {
         clipped(&self.secrets.scrub(text)).to_owned()
     }
 
-    /// Says how it ended. The row is safe from a kill when this returns, and committed soon after.
+    /// Records how the call ended. When this returns, the row survives a kill; it is committed soon after.
     pub fn settle(mut self, settled: CallSettled) {
         self.over(settled);
     }
@@ -207,11 +207,11 @@ impl Drop for OpenCall {
     }
 }
 
-/// A call that is over and waits for its commit.
+/// A finished call that waits for its commit.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) call: Call,
     pub(crate) place: Place,
-    /// What it held in leases, and what it cost there.
+    /// The amounts that it held in leases, with their costs.
     pub(crate) leased: Vec<LeasedAmount>,
 }

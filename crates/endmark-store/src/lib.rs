@@ -2,28 +2,27 @@
 
 //! # How it works
 //!
-//! A [`Store`] is one SQLite file in WAL mode. One thread writes; requests hand it their rows through a
-//! bounded queue, and it commits as many as are waiting in one transaction (group commit). An answer means
-//! *committed*, and committed rows survive `kill -9`. When the queue is full, the request waits: no row is
-//! lost to save time.
+//! A [`Store`] is one SQLite file in WAL mode. One thread writes. Requests pass their rows to it through a bounded
+//! queue, and it commits all waiting rows in one transaction (group commit). An answer means *committed*, and
+//! committed rows survive `kill -9`. When the queue is full, the request waits: no row is dropped to save time.
 //!
-//! An upstream call is noted on a slate beside the file before it is made ([`Recorder::open_call`]), which takes
-//! microseconds and survives the process; when it is over, its one row of `usage` is committed with others. What a
-//! killed process left on its slate becomes rows at the next [`Store::open`].
+//! An upstream call is noted on a slate beside the file before it is made ([`Recorder::open_call`]). That takes
+//! microseconds, and the note survives the process. When the call is over, its one row of `usage` is committed with
+//! others. The next [`Store::open`] turns the slate of a killed process into rows.
 //!
-//! A cut reply is written twice: [`Recorder::begin_cut`] leaves a durable intent before the first continuation
-//! is asked for, and [`Recorder::settle_cut`] turns it into one row of `partial_completion_log` when the outcome
-//! is known (PC-7). If the process dies in between, the next [`Store::open`] finds the intent and logs the
-//! reply as `EXHAUSTED`. Intents of other processes that are still alive are left alone, so that several
-//! gateways can share a file.
+//! A cut reply is written twice. [`Recorder::begin_cut`] writes a durable intent before the first continuation is
+//! requested, and [`Recorder::settle_cut`] turns it into one row of `partial_completion_log` when the outcome is
+//! known (PC-7). If the process dies in between, the next [`Store::open`] finds the intent and logs the reply as
+//! `EXHAUSTED`. It leaves the intents of living processes alone, so several gateways can share a file.
 //!
-//! Whatever is recorded goes through a [`Recorder`], which knows the secrets that may stand in texts of others, and takes
-//! them out.
+//! All records go through a [`Recorder`], which knows the secrets that texts from outside may contain, and removes
+//! them.
 //!
-//! With a PostgreSQL URL the file is the journal of one instance of several: they share budgets and keys, and their rows are
-//! copied into the database. What may be spent is granted by the database first and written into the journal then.
+//! With a PostgreSQL URL the file is the journal of one of several instances. They share budgets and keys, and their
+//! rows are copied into the database. The database grants shares of a budget first, and the journal records them
+//! then.
 //!
-//! A [`Reader`] only reads, creates nothing, and blocks; it is what `endmark log` uses.
+//! A [`Reader`] only reads, creates nothing, and blocks. `endmark log` uses it.
 
 mod budgets;
 mod calls;

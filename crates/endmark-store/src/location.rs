@@ -1,4 +1,4 @@
-//! Where the store is: the word after `store =` in the configuration.
+//! Location of the store: the value of `store` in the configuration.
 
 use std::fmt;
 use std::fs::DirBuilder;
@@ -9,7 +9,7 @@ use std::str::FromStr;
 use crate::error::StoreError;
 use crate::shared::address::{PostgresAddress, PostgresAddressError};
 
-/// The place of a store: `sqlite:PATH`, or a PostgreSQL URL with the path of this instance's journal.
+/// The location of a store: `sqlite:PATH`, or a PostgreSQL URL with the path of this instance's journal.
 ///
 /// ```
 /// use endmark_store::StoreLocation;
@@ -21,32 +21,32 @@ use crate::shared::address::{PostgresAddress, PostgresAddressError};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreLocation {
     path: PathBuf,
-    /// Whether its folder is Endmark's own, and so made where it is missing.
+    /// Whether the folder is Endmark's own, and is created if it is missing.
     makes_folder: bool,
-    /// The database that several instances share. The file is the journal of this instance then.
+    /// The database that several instances share. The file is then the journal of this instance.
     postgres: Option<PostgresAddress>,
 }
 
-/// A place that cannot be a store.
+/// Error of an invalid location.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LocationError {
-    /// No engine is named, or one that does not exist.
+    /// The engine is missing or unknown.
     #[error("`{0}` does not say where the store is: write `sqlite:PATH`, for example `sqlite:endmark.db`")]
     Unknown(String),
-    /// PostgreSQL is named with a URL that cannot be used.
+    /// The PostgreSQL URL is invalid.
     #[error(transparent)]
     Postgres(#[from] PostgresAddressError),
-    /// The engine is named, but no file.
+    /// The path of the file is missing.
     #[error("`sqlite:` needs the path of a file, for example `sqlite:endmark.db`")]
     NoPath,
-    /// SQLite's name for a database in memory, which no other process could read and no restart survives.
+    /// SQLite's name for an in-memory database, which no other process could read and no restart survives.
     #[error("the store must be a file, since what it holds has to survive a restart: write `sqlite:PATH`")]
     InMemory,
 }
 
 impl StoreLocation {
-    /// Reads `sqlite:PATH` (also `sqlite://PATH`), or a PostgreSQL URL, which needs a journal ([`Self::with_journal`]). A
-    /// relative path is relative to the working directory.
+    /// Parses `sqlite:PATH` (also `sqlite://PATH`), or a PostgreSQL URL, which needs a journal
+    /// ([`Self::with_journal`]). A relative path is relative to the working directory.
     pub fn parse(text: &str) -> Result<Self, LocationError> {
         let text = text.trim();
         if text.starts_with("postgres:") || text.starts_with("postgresql:") {
@@ -63,50 +63,51 @@ impl StoreLocation {
         }
     }
 
-    /// The SQLite store in this file.
+    /// Returns the location of the SQLite store in this file.
     pub fn sqlite(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), makes_folder: false, postgres: None }
     }
 
-    /// The SQLite store in this file of Endmark's own folder, which a writer creates for the user alone (mode 0700) where
-    /// it is missing. In any other place a missing folder is an error: it may be a mount that is not there.
+    /// Returns the location of the SQLite store in this file of Endmark's own folder. A writer creates a missing
+    /// folder for the user alone (mode 0700). In any other location a missing folder is an error: it may be a mount
+    /// that is not there.
     pub fn in_own_folder(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), makes_folder: true, postgres: None }
     }
 
-    /// The same place by its absolute path: it is the same for whoever reads it in an error, and stays the same when the
-    /// process changes its folder.
+    /// Returns the location with an absolute path. Error messages are then unambiguous, and the location stays the
+    /// same when the process changes its working directory.
     #[must_use]
     pub fn absolute(&self) -> Self {
         let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
         Self { path, ..self.clone() }
     }
 
-    /// The same database with this file as the journal of this instance.
+    /// Returns the same database with this file as the journal of this instance.
     #[must_use]
     pub fn with_journal(self, path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), ..self }
     }
 
-    /// The database that several instances share, if there is one.
+    /// Returns the database that several instances share, if there is one.
     pub fn postgres(&self) -> Option<&PostgresAddress> {
         self.postgres.as_ref()
     }
 
-    /// Creates the folder where it is Endmark's own to create.
+    /// Creates the folder if it is Endmark's own.
     pub(crate) fn make_folder(&self) -> Result<(), StoreError> {
         let Some(folder) = self.path.parent().filter(|_| self.makes_folder) else { return Ok(()) };
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
         made.map_err(|error| StoreError::of_io(folder, &error))
     }
 
-    /// Whether a writer could use this place: its folder is there, or is Endmark's own to create.
+    /// Whether a writer could use this location: its folder exists, or is Endmark's own to create.
     pub fn can_be_created(&self) -> bool {
         self.makes_folder
             || self.path.parent().is_none_or(|folder| folder.as_os_str().is_empty() || folder.is_dir())
     }
 
-    /// The database's file; with PostgreSQL it is the journal of this instance.
+    /// Returns the database's file; with PostgreSQL, the journal of this instance.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -1,5 +1,5 @@
-//! Full values of outputs that were shortened (CX-5): kept under a handle, for their owner, until they were not used for
-//! so many days.
+//! Full values of shortened outputs (CX-5). They are kept under a handle, for their owner, until they were not used
+//! for a number of days.
 
 mod capping;
 mod draft;
@@ -15,15 +15,15 @@ pub use keeper::Keeper;
 pub use reading::{note_read, unreadable};
 pub use share::{LEAST_SHARE, share, size};
 
-/// What a new output is.
+/// A new output to be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewOutput {
     /// The name under which it can be read.
     pub handle: Handle,
-    /// Who alone can read it.
+    /// The only owner that can read it.
     pub owner: String,
-    /// After how many days without use it is forgotten; 0: never.
+    /// Days without use after which it is deleted; 0 for never.
     pub keep_days: u32,
-    /// The room that all kept outputs may take in the store, in bytes; others are removed for a new one. 0: no limit.
+    /// Maximum size of all kept outputs of the store in bytes; others are removed for a new one. 0 means no limit.
     pub max_bytes: u64,
 }

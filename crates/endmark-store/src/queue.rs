@@ -1,4 +1,4 @@
-//! What waits for the writing thread: requests that want an answer, and rows that want none.
+//! The queue of the writer thread: requests that need an answer, and rows that need none.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,27 +13,27 @@ use crate::error::StoreError;
 use crate::ledger::Row;
 use crate::records::Leftover;
 
-/// The most writes in one transaction: enough to make its cost vanish, few enough to answer within milliseconds.
+/// Maximum writes in one transaction: enough to make its cost vanish, few enough to answer within milliseconds.
 const MAX_WRITES_PER_TRANSACTION: usize = 256;
 
-/// The most rows in one transaction, for the same reasons; a row is simpler.
+/// Maximum rows in one transaction, for the same reasons; a row is simpler.
 const MAX_ROWS_PER_TRANSACTION: usize = 2_048;
 
-/// How long a row may wait for others to be committed with: nobody waits for it, since it stands on the slate, and a
-/// transaction costs as much as the rows of many requests. No reader of the ledger notices it.
+/// Maximum time that a row waits to be committed with others. Nothing waits for the row, since it is on the slate, and a
+/// transaction costs as much as the rows of many requests. No reader of the ledger notices the delay.
 const MAX_ROW_DELAY: Duration = Duration::from_millis(50);
 
-/// How often the thread looks whether the store's files are still there, where it has nothing else to do.
+/// How often the idle thread checks whether the store's files are still there.
 const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long rows rest after a transaction failed.
+/// Pause before rows are retried after a failed transaction.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(500);
 
-/// One request to write, whatever its answer's type.
+/// One write request, independent of the type of its answer.
 pub(crate) trait Write: Send {
-    /// Does it, within the open transaction.
+    /// Performs the write within the open transaction.
     fn run(&mut self, session: &Session) -> Result<(), StoreError>;
-    /// Tells the caller, now that the transaction is committed or has failed.
+    /// Answers the caller after the transaction is committed or has failed.
     fn answer(self: Box<Self>, failure: Option<&StoreError>);
 }
 
@@ -41,7 +41,7 @@ pub(crate) trait Write: Send {
 pub(crate) struct Queue {
     state: Mutex<State>,
     wake: Condvar,
-    /// Room for writes. For rows there is always room: each has its slot of the slate.
+    /// Room for writes. Rows always have room: each has a slot of the slate.
     room: Arc<Semaphore>,
     failing: AtomicBool,
 }
@@ -50,14 +50,14 @@ pub(crate) struct Queue {
 struct State {
     writes: VecDeque<Waiting>,
     rows: VecDeque<Row>,
-    /// When the rows are due.
+    /// When the rows are to be written.
     due: Option<Instant>,
-    /// When the thread looks whether what failed works again, though there may be nothing to write.
+    /// When the thread checks whether a failed store or slate works again, even with nothing to write.
     look: Option<Instant>,
     closing: bool,
     closers: Vec<oneshot::Sender<()>>,
     failure: Option<StoreError>,
-    /// What the thread left behind at its end.
+    /// What the thread could not commit by its end.
     leftover: Leftover,
 }
 
@@ -66,13 +66,13 @@ struct Waiting {
     _room: OwnedSemaphorePermit,
 }
 
-/// What is to be done in one transaction.
+/// The work of one transaction.
 pub(crate) struct Work {
     pub(crate) writes: Vec<Box<dyn Write>>,
     pub(crate) rows: Vec<Row>,
-    /// Nothing comes any more.
+    /// Whether the queue accepts no more work.
     pub(crate) is_closing: bool,
-    /// And nothing is left.
+    /// Whether it is also empty.
     pub(crate) is_last: bool,
 }
 
@@ -86,7 +86,7 @@ impl Queue {
         }
     }
 
-    /// Queues a write; waits while the queue is full.
+    /// Queues a write, and waits while the queue is full.
     pub(crate) async fn write(&self, write: Box<dyn Write>) -> Result<(), StoreError> {
         let room = Arc::clone(&self.room).acquire_owned().await.map_err(|_| StoreError::Closed)?;
         let mut state = self.lock();
@@ -99,12 +99,12 @@ impl Queue {
         Ok(())
     }
 
-    /// Queues a row. After the end of the thread it is given back: it stays on the slate, where the next start finds
-    /// it.
+    /// Queues a row. After the thread has ended, the row is returned: it stays on the slate, where the next start
+    /// finds it.
     pub(crate) fn push(&self, row: Row) -> Option<Row> {
         let mut state = self.lock();
         if state.closing && self.room.is_closed() {
-            // Its slot stays taken, so that the slate stays, too.
+            // Its slot stays taken, so that the slate is kept.
             return Some(row);
         }
         state.rows.push_back(row);
@@ -116,7 +116,7 @@ impl Queue {
         None
     }
 
-    /// Has the thread write what changed beside the rows, with the next rows, soon.
+    /// Has the thread soon write what changed besides the rows, together with the next rows.
     pub(crate) fn set_due(&self) {
         let mut state = self.lock();
         if state.due.is_none() {
@@ -126,7 +126,7 @@ impl Queue {
         }
     }
 
-    /// Takes no more writes; the receiver hears when the thread is through.
+    /// Closes the queue to writes. The receiver is notified when the thread has ended.
     pub(crate) fn close(&self) -> Option<oneshot::Receiver<()>> {
         let (sender, receiver) = oneshot::channel();
         let mut state = self.lock();
@@ -140,12 +140,12 @@ impl Queue {
         Some(receiver)
     }
 
-    /// Whether the thread has ended, or is about to.
+    /// Whether the thread has ended or is about to end.
     pub(crate) fn is_closed(&self) -> bool {
         self.room.is_closed()
     }
 
-    /// Waits for something to do, or until it is time to look at the files.
+    /// Waits for work, or until it is time to check the files.
     pub(crate) fn next(&self) -> Work {
         let mut state = self.lock();
         let files = Instant::now() + FILE_CHECK_INTERVAL;
@@ -165,7 +165,7 @@ impl Queue {
         let writes = state.writes.len().min(MAX_WRITES_PER_TRANSACTION);
         let writes = state.writes.drain(..writes).map(|waiting| waiting.write).collect();
         state.look = state.look.filter(|look| Instant::now() < *look);
-        // Rows whose turn is not yet go along, unless they rest after a failure.
+        // Rows that are not due yet are written too, unless they rest after a failure.
         let rests = state.failure.is_some() && state.due.is_some_and(|due| Instant::now() < due);
         let rows = if rests && !state.closing { 0 } else { state.rows.len().min(MAX_ROWS_PER_TRANSACTION) };
         let rows: Vec<Row> = state.rows.drain(..rows).collect();
@@ -176,7 +176,7 @@ impl Queue {
         Work { writes, rows, is_closing: state.closing, is_last }
     }
 
-    /// Puts rows back that could not be committed; they are tried again a little later.
+    /// Puts back rows that could not be committed; they are retried after a pause.
     pub(crate) fn put_back(&self, rows: Vec<Row>) {
         let mut state = self.lock();
         for row in rows.into_iter().rev() {
@@ -185,7 +185,7 @@ impl Queue {
         state.due = Some(Instant::now() + PAUSE_AFTER_FAILURE);
     }
 
-    /// Has the thread wake up again a little later, though there may be nothing to write.
+    /// Wakes the thread again after a pause, even with nothing to write.
     pub(crate) fn look_again(&self) {
         let mut state = self.lock();
         if state.look.is_none() {
@@ -195,7 +195,7 @@ impl Queue {
         }
     }
 
-    /// Notes how the last transaction went; answers whether that is news.
+    /// Notes the result of the last transaction. Returns whether it differs from the previous one.
     pub(crate) fn note(&self, failure: Option<StoreError>) -> bool {
         self.failing.store(failure.is_some(), Ordering::Release);
         let mut state = self.lock();
@@ -214,13 +214,13 @@ impl Queue {
         self.lock().failure.clone()
     }
 
-    /// Writes and rows that wait.
+    /// Number of waiting writes and rows.
     pub(crate) fn waiting(&self) -> (usize, usize) {
         let state = self.lock();
         (state.writes.len(), state.rows.len())
     }
 
-    /// The thread is through, and takes no row any more: answers those that are left.
+    /// Ends the queue, which then accepts no rows. Returns the remaining rows.
     pub(crate) fn end(&self) -> VecDeque<Row> {
         let mut state = self.lock();
         state.closing = true;
@@ -229,25 +229,25 @@ impl Queue {
         std::mem::take(&mut state.rows)
     }
 
-    /// Notes what became of the rows that were left; answers whoever waits for the end.
+    /// Notes what became of the remaining rows. Returns the callers that wait for the end.
     pub(crate) fn left(&self, leftover: Leftover) -> Vec<oneshot::Sender<()>> {
         let mut state = self.lock();
         state.leftover = leftover;
         std::mem::take(&mut state.closers)
     }
 
-    /// What the thread left behind; nothing before its end.
+    /// Returns what the thread could not commit; zero before its end.
     pub(crate) fn leftover(&self) -> Leftover {
         self.lock().leftover
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // It is whole after every single operation, so a panic elsewhere cannot have spoilt it.
+        // It is consistent after every single operation, so a panic elsewhere cannot have left it inconsistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The earlier of two times that may not be set.
+/// Returns the earlier of two optional times.
 fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
     one.into_iter().chain(other).min()
 }

@@ -1,4 +1,4 @@
-//! The one thread that writes: a bounded queue in, group commits, answers out.
+//! The writer: one thread with a bounded queue, group commits and answers.
 
 mod desk;
 mod renewals;
@@ -21,17 +21,17 @@ use crate::ledger::slate::Slate;
 use crate::queue::{Queue, Write};
 use crate::records::Leftover;
 
-/// Writes that wait for the thread; when it is full, callers wait for room (a row is a few hundred bytes).
+/// Maximum number of waiting writes. When the queue is full, callers wait for room (a row is a few hundred bytes).
 pub(crate) const QUEUE: usize = 1024;
 
-/// What only tests choose differently.
+/// Settings that only tests change.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tuning {
     pub(crate) busy_timeout: Duration,
     pub(crate) queue: usize,
 }
 
-/// The writing end of a store. Dropping it writes what is queued, then ends the thread.
+/// The writer of a store. Dropping it writes what is queued, then ends the thread.
 pub(crate) struct Writer {
     path: Arc<Path>,
     queue: Arc<Queue>,
@@ -39,7 +39,7 @@ pub(crate) struct Writer {
     counters: Arc<Counters>,
 }
 
-/// What the thread did since it was started.
+/// Counts of the thread's work since it was started.
 #[derive(Default)]
 pub(crate) struct Counters {
     pub(crate) commits: AtomicU64,
@@ -50,7 +50,7 @@ pub(crate) struct Counters {
     pub(crate) renewals: Renewals,
 }
 
-/// The writer's account of itself.
+/// Snapshot of the writer's counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) commits: u64,
@@ -58,17 +58,17 @@ pub(crate) struct Counts {
     pub(crate) rows: u64,
     pub(crate) failures: u64,
     pub(crate) refused_rows: u64,
-    /// How often the files were begun anew, and whether that was lately.
+    /// Number of times the files were recreated. `renewed_lately` says whether that was within the last minute.
     pub(crate) renewals: u64,
     pub(crate) renewed_lately: bool,
-    /// Left on the slate at the end.
+    /// Rows left on the slate at the end.
     pub(crate) rows_left: u64,
-    /// Neither committed nor left on the slate at the end.
+    /// Rows neither committed nor left on the slate at the end.
     pub(crate) rows_lost: u64,
 }
 
 impl Writer {
-    /// Starts the thread on an open session; the slate is let go of when the thread ends.
+    /// Starts the thread on an open session. The slate is closed when the thread ends.
     pub(crate) fn start(
         session: Session,
         slate: Arc<Slate>,
@@ -88,13 +88,13 @@ impl Writer {
         Ok(Self { path, queue, thread: Some(thread), counters })
     }
 
-    /// Where rows are queued.
+    /// Returns the queue.
     pub(crate) fn queue(&self) -> Arc<Queue> {
         Arc::clone(&self.queue)
     }
 
-    /// Runs `work` in the next transaction and answers once it is committed. It is done even when the caller
-    /// stops waiting for the answer.
+    /// Runs `work` in the next transaction, and returns once it is committed. The work is done even if the caller
+    /// stops waiting.
     pub(crate) async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -106,16 +106,17 @@ impl Writer {
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Takes no more writes, and returns when those that wait are committed and the file is tidy.
+    /// Closes the queue to writes. Returns when the waiting ones are committed and the write-ahead log is moved into
+    /// the file.
     pub(crate) async fn close(&self) -> Leftover {
         if let Some(through) = self.queue.close() {
-            // An error here means that the thread is gone, which is what was asked for.
+            // An error here means that the thread has ended, which is the goal.
             let _ = through.await;
         }
         self.queue.leftover()
     }
 
-    /// What was done so far.
+    /// Returns the current counters.
     pub(crate) fn counts(&self) -> Counts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let Counters { commits, writes, rows, failures, refused_rows, renewals } = &*self.counters;
@@ -138,7 +139,7 @@ impl Writer {
         self.queue.failure()
     }
 
-    /// Writes and rows that wait.
+    /// Number of waiting writes and rows.
     pub(crate) fn waiting(&self) -> (usize, usize) {
         self.queue.waiting()
     }
@@ -148,7 +149,7 @@ impl Drop for Writer {
     fn drop(&mut self) {
         drop(self.queue.close());
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread was reported where it happened; there is nothing left to save here.
+            // A panic of the thread was reported where it happened; nothing is left to save here.
             let _ = thread.join();
         }
     }
@@ -180,7 +181,7 @@ where
             (None, Some(outcome)) => outcome,
             (None, None) => Err(StoreError::Closed),
         };
-        // The caller may have gone away; what is committed stays committed.
+        // The caller may have gone away; the commit remains.
         let _ = self.reply.send(answer);
     }
 }

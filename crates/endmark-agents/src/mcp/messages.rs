@@ -1,29 +1,29 @@
-//! Messages as lines: read up to a limit, and of longer ones what it needs to answer for them.
+//! Reads messages as lines up to a limit. Of longer messages it keeps what is needed to answer them.
 
 use std::io::{self, BufRead, Read};
 
 use endmark_wire::json::{Kind, Value};
 
-/// No id or name of a field that matters is longer.
+/// Maximum length of relevant ids and field names.
 const MAX_TOKEN_BYTES: usize = 1024;
 
-/// What was read.
+/// Result of reading a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Incoming {
-    /// Nothing: it is the end.
+    /// The end of the input.
     End,
-    /// A message, with its line break.
+    /// A message with its line break.
     Message,
-    /// A message that is too long to be kept; it was read to its end.
+    /// A message that is too long to be kept. It was read to its end.
     TooLong(Outline),
 }
 
 /// The known facts about a message that is not kept.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Outline {
-    /// Its id, as it is written.
+    /// Its id, as it is written in the message.
     pub(super) id: Option<String>,
-    /// It is a request or a notification, and no response.
+    /// Whether it is a request or a notification, not a response.
     pub(super) has_method: bool,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn read(from: &mut impl BufRead, line: &mut Vec<u8>, limit: u64) -> i
     }
     let mut outline = Outlining::default();
     outline.push(line);
-    // Its memory is not needed again.
+    // The memory is not needed again.
     *line = Vec::new();
     loop {
         let chunk = match from.fill_buf() {
@@ -70,9 +70,9 @@ struct Outlining {
     depth: u64,
     is_in_string: bool,
     is_escaped: bool,
-    /// The name of the field, where its value is being read.
+    /// The name of the field whose value is being read.
     name: Option<Vec<u8>>,
-    /// The name or the value, as far as it may matter.
+    /// The name or value, up to the relevant length.
     token: Vec<u8>,
 }
 
@@ -121,7 +121,7 @@ impl Outlining {
 
     fn keep(&mut self, bytes: &[u8]) {
         if self.depth == 1 {
-            // One byte more than may be, so that what is too long is seen.
+            // One byte more than the limit, so that a token that is too long is detected.
             let room = (MAX_TOKEN_BYTES + 1).saturating_sub(self.token.len());
             self.token.extend(&bytes[..bytes.len().min(room)]);
         }

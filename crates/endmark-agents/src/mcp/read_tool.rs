@@ -1,4 +1,5 @@
-//! The tool `endmark_read`, which a wrapped server offers besides its own: a part of an output that was left out.
+//! The tool `endmark_read`, which a wrapped server offers in addition to its own: it reads a part of an output that
+//! was left out.
 
 use endmark_config::Settings;
 use endmark_context::cap::Limits;
@@ -8,7 +9,7 @@ use endmark_failure::CommandError;
 use endmark_store::{Handle, LOCAL_USER, Reader, note_read, refused, unreadable};
 use serde_json::{Value, json};
 
-/// The tool as a list of tools names it. Clients of this protocol know more keywords than every provider takes.
+/// Returns the tool's entry in a list of tools. MCP clients support more schema keywords than every provider does.
 pub(super) fn definition() -> String {
     let mut schema: Value = serde_json::from_str(SCHEMA).unwrap_or_default();
     schema["properties"]["page"]["minimum"] = 1.into();
@@ -23,7 +24,7 @@ pub(super) fn definition() -> String {
     .to_string()
 }
 
-/// Answers a call with a result that a model can read, also where it is an error.
+/// Answers a call with a result that a model can read, even for an error.
 pub(super) fn answer(id: &str, arguments: Option<&str>, settings: &Settings, limits: &Limits) -> String {
     let read = read(arguments.unwrap_or("{}"), settings, limits);
     let (text, is_error) = match read {
@@ -48,11 +49,11 @@ fn read(arguments: &str, settings: &Settings, limits: &Limits) -> Result<String,
     })?;
     let named = Handle::parse_known(&handle)?;
     let reader = Reader::open(&settings.files.store).map_err(|error| CommandError::of_store(&error))?;
-    // What a gateway keeps for its clients is none of a model's business.
+    // Outputs that a gateway keeps for its clients must not be visible to this model.
     let output = reader.output(&named, LOCAL_USER).map_err(|error| unreadable(&error))?;
     let limits = Limits { handle: Some(handle), ..limits.clone() };
     let excerpt = output.part(&part, &limits).map_err(|error| CommandError::from(&error))?;
-    // Whether its days begin anew is nothing that a model could do anything about.
+    // A failure only means that the retention time does not start again, which the model cannot change.
     let _ = note_read(&settings.files.store, &named);
     excerpt.for_a_model(&limits).map_err(|error| refused(&error))
 }

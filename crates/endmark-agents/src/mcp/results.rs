@@ -1,6 +1,6 @@
-//! A tool's result within its limits, and the list of tools with one more.
+//! Limits the results of tools, and adds a tool to the list of tools.
 //!
-//! Both are edited in place: what is not shortened stays byte for byte.
+//! Both are edited in place: everything that is not shortened stays byte for byte.
 
 use endmark_context::cap::{Asked as Format, Capped, READ_TOOL};
 use endmark_envelope::{FieldPath, Segment, Warning};
@@ -12,7 +12,7 @@ use jsonschema::Validator;
 
 use super::read_tool;
 
-/// Why a message cannot be changed; it passes as it is.
+/// Error of changing a message, which then passes unchanged.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ResultError {
     #[error(transparent)]
@@ -23,13 +23,14 @@ pub(super) enum ResultError {
     TooLong,
 }
 
-/// A message that is another one now, and what is worth knowing about that.
+/// A changed message, with warnings about the change.
 pub(super) struct Changed {
     pub(super) line: String,
     pub(super) warnings: Vec<Warning>,
 }
 
-/// The list of tools with the one that reads, behind the last of the server's. None where the server has one of that name.
+/// Adds the read tool to the list of tools, after the server's last tool. Returns `None` if the server has a tool of
+/// that name.
 pub(super) fn with_read_tool(line: &[u8]) -> Result<Option<String>, EditError> {
     let mut edits = Edits::new(line)?;
     let original = edits.original();
@@ -51,16 +52,17 @@ fn finished(edits: Edits<'_>) -> String {
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// What has a limit for itself: the texts of a result, its structured content, and an error.
+/// Number of parts with a limit of their own: the texts of a result, its structured content, and an error.
 const LIMITED_PARTS: usize = 3;
 
-/// The message with a result or an error whose parts are no longer than asked; `None` where they are short enough.
+/// Returns the message with the parts of its result or error within the limit; `None` if they already are.
 ///
-/// Texts, structured content and an error have the limit each. All of the message but images, audio and binary data is at most
-/// four times the limit if `is_whole_bounded`: what the protocol does not know is removed for it.
+/// Texts, structured content and an error have the limit each. If `is_whole_bounded`, the whole message without
+/// images, audio and binary data is at most four times the limit. Fields that the protocol does not define are
+/// removed for that.
 ///
-/// Structured content stays valid by the `schema` that its tool declares. Where that cannot be, the result becomes an error of the
-/// tool: clients refuse structured content that its schema does not allow.
+/// Structured content stays valid under the `schema` that its tool declares. If that is impossible, the result
+/// becomes an error of the tool, because clients reject structured content that its schema does not allow.
 pub(super) fn capped(
     line: &[u8],
     is_whole_bounded: bool,
@@ -75,7 +77,7 @@ pub(super) fn capped(
     let bound = asked.limits.most.saturating_mul(LIMITED_PARTS + 1);
     let is_bounded = |text: &[u8]| {
         let rest = || Value::parse(text).map(without_media);
-        // In no unit a text has more than its bytes.
+        // In no unit is a text longer than its number of bytes.
         text.len() <= bound || rest().is_ok_and(|rest| size(&rest, asked.limits.unit) <= bound)
     };
     if !is_whole_bounded || is_bounded(text) {
@@ -93,7 +95,7 @@ struct Capping<'a> {
 }
 
 impl Capping<'_> {
-    /// The message with its known parts within their limits; `None` where they are.
+    /// Returns the message with its known parts within their limits; `None` if they already are.
     fn shortened(&mut self, line: &[u8]) -> Result<Option<String>, ResultError> {
         let mut edits = Edits::new(line)?;
         let original = edits.original();
@@ -109,8 +111,8 @@ impl Capping<'_> {
         Ok(is_changed.then(|| finished(edits)))
     }
 
-    /// Shortens texts that have more than the limit together. Where a result has so many that each would be a line, they become
-    /// one text. A `note` becomes the last item of the result's content.
+    /// Shortens texts that together exceed the limit. If a result has so many texts that each would be a line, they
+    /// are joined into one text. A `note` becomes the last item of the result's content.
     fn shorten(
         &mut self,
         edits: &mut Edits<'_>,
@@ -148,7 +150,7 @@ impl Capping<'_> {
         Ok(true)
     }
 
-    /// Shortens structured content, with the types that it has. Answers what a model has to know of that.
+    /// Shortens structured content and keeps its types. Returns a note about it for the model.
     fn shorten_structured(
         &mut self,
         edits: &mut Edits<'_>,
@@ -197,15 +199,15 @@ impl Capping<'_> {
         Ok(capped.text)
     }
 
-    /// What the user of the wrapper has to know of a capped part.
+    /// Keeps the warnings of a capped part that the user of the wrapper needs.
     fn keep_warnings(&mut self, capped: &Capped) {
         let warnings = capped.warnings.iter().filter(|warning| warning.code == "NOT_KEPT");
         self.warnings.extend(warnings.cloned());
     }
 }
 
-/// What is left out of a structured result, by JSON Pointers into all of it: each list with its counts, the most shortened first,
-/// then other values; at most so many, and how many more there are.
+/// Lists what is left out of a structured result, by JSON Pointers into the full result: first each list with its
+/// counts, the most shortened first, then other values. Names at most 20 and counts the rest.
 fn left_out(capped: &Capped) -> String {
     const NAMED: usize = 20;
     let mut lists: Vec<_> = capped.lists.iter().collect();
@@ -225,7 +227,7 @@ fn left_out(capped: &Capped) -> String {
     }
 }
 
-/// The JSON Pointer (RFC 6901) of a value in structured content, whose paths begin with a name of their own.
+/// Returns the JSON Pointer (RFC 6901) of a value in structured content, whose paths begin with an additional name.
 fn pointer(path: &FieldPath) -> String {
     let step = |segment: &Segment| match segment {
         Segment::Key(name) => format!("/{}", name.replace('~', "~0").replace('/', "~1")),
@@ -234,15 +236,15 @@ fn pointer(path: &FieldPath) -> String {
     path.segments().iter().skip(1).map(step).collect()
 }
 
-/// A text that a model may be shown.
+/// A text that a model may see.
 struct TextPart {
     path: String,
     text: String,
-    /// Whether it is a whole item of a result's content: one of a type that is not known counts as its JSON.
+    /// Whether it is a whole item of a result's content. An item of unknown type counts as its JSON.
     is_item: bool,
 }
 
-/// Every text of a result.
+/// Returns every text of a result.
 fn texts(result: Value<'_>) -> Vec<TextPart> {
     let parts = result.field("content").into_iter().flat_map(Value::items).enumerate();
     let text = |(position, part): (usize, Value<'_>)| {
@@ -258,7 +260,7 @@ fn texts(result: Value<'_>) -> Vec<TextPart> {
     parts.filter_map(text).collect()
 }
 
-/// The message and the data of an error.
+/// Returns the message and the data of an error.
 fn texts_of_error(error: Value<'_>) -> Vec<TextPart> {
     let text = |name: &str| {
         let value = error.field(name)?;
@@ -268,7 +270,7 @@ fn texts_of_error(error: Value<'_>) -> Vec<TextPart> {
     ["message", "data"].into_iter().filter_map(text).collect()
 }
 
-/// Where a part of a result has its text; `None` where it is an image or the like.
+/// Returns the path to the text of a part; `None` for an image or the like.
 fn path_to_text(part: Value<'_>) -> Option<&'static str> {
     match part.field("type").and_then(Value::text).as_deref() {
         Some("text") => Some("text"),
@@ -277,7 +279,7 @@ fn path_to_text(part: Value<'_>) -> Option<&'static str> {
     }
 }
 
-/// The binary data of a part, which is not limited: clients show it as an image, or not at all.
+/// Returns the binary data of a part. It is not limited: clients show it as an image or not at all.
 fn media_of(part: Value<'_>) -> Option<Value<'_>> {
     match part.field("type").and_then(Value::text).as_deref() {
         Some("image" | "audio") => part.field("data"),
@@ -287,13 +289,13 @@ fn media_of(part: Value<'_>) -> Option<Value<'_>> {
     .filter(|data| data.kind() == Kind::String)
 }
 
-/// A message as it is written, without binary data, and with one sign for each escape of JSON.
+/// Returns a message without binary data, and with one character for each JSON escape.
 fn without_media(message: Value<'_>) -> String {
     let content = message.at("result.content").into_iter().flat_map(Value::items);
     let mut rest = message.raw();
     let mut kept = String::new();
     for data in content.filter_map(media_of) {
-        // It is a part of the message, so that it begins where its bytes do.
+        // The data is a part of the message, so its offset is the distance of the two pointers.
         let Some(start) = (data.raw().as_ptr() as usize).checked_sub(rest.as_ptr() as usize) else {
             continue;
         };
@@ -315,7 +317,7 @@ fn without_media(message: Value<'_>) -> String {
     unescaped
 }
 
-/// A message with the fields alone that its protocol has, and that a client may show.
+/// Returns a message with only those fields that its protocol defines and a client may show.
 fn stripped(message: Value<'_>) -> String {
     let object = |value: Value<'_>, names: &[&str]| {
         if value.kind() != Kind::Object {
@@ -336,7 +338,7 @@ fn stripped(message: Value<'_>) -> String {
     format!("{{{}}}", fields.join(","))
 }
 
-/// The binary parts, one text, and a note.
+/// Returns the content with one text, the binary parts, and the note.
 fn with_one_text(result: Value<'_>, text: &str, note: Option<String>) -> String {
     let others = result.field("content").into_iter().flat_map(Value::items);
     let others = others.filter(|part| media_of(*part).is_some()).map(|part| part.raw().to_owned());

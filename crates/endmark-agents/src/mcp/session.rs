@@ -1,7 +1,7 @@
-//! What passes between an MCP client and its server, and which of it concerns Endmark.
+//! Tracks the messages between an MCP client and its server, and finds those that concern Endmark.
 //!
-//! Every message is one line of JSON-RPC. Nothing is changed here: messages are only recognised, requests by their method and
-//! answers by the id of their request.
+//! Every message is one line of JSON-RPC. Nothing is changed here. Requests are recognised by their method, and
+//! responses by the id of their request.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,12 +13,12 @@ use endmark_wire::json::{Kind, Value};
 
 use super::read_tool;
 
-/// Requests of the client that are not answered yet, and whether it was offered the tool.
+/// Open requests of the client, the schemas of tools, and whether the client was offered the read tool.
 #[derive(Debug, Default)]
 pub(super) struct Session {
-    /// By the value of the id: a server may write it in another way than the client.
+    /// Open requests by the value of their id: a server may write the id differently than the client.
     awaited: HashMap<Id, Awaited>,
-    /// What tools declare of their structured results, by their names.
+    /// Schemas of structured results that tools declare, by tool name.
     schemas: HashMap<String, Arc<Validator>>,
     offers_read: bool,
 }
@@ -26,7 +26,7 @@ pub(super) struct Session {
 /// The id of a request, by its value: 3, 3.0 and 3e0 are one number, and "a" is the same string as "\u0061".
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Id {
-    /// Its digits without zeros at either end, and the power of ten that they are multiplied by.
+    /// Digits without zeros at either end, and the power of ten by which they are multiplied.
     Number {
         is_negative: bool,
         digits: String,
@@ -37,7 +37,7 @@ enum Id {
 }
 
 impl Id {
-    /// `None` where it is no value that an id can have.
+    /// `None` if an id cannot have this value.
     fn of(value: Value<'_>) -> Option<Self> {
         match value.kind() {
             Kind::Number => Self::number(value.raw()),
@@ -69,32 +69,32 @@ impl Id {
 pub(super) struct Awaited {
     /// Its id, as the client wrote it.
     pub(super) id: String,
-    /// Whether a page of the list of tools answers it.
+    /// Whether its response is a page of the list of tools.
     pub(super) is_for_tools: bool,
     /// The name of the tool that it calls.
     pub(super) tool: Option<String>,
 }
 
-/// What a message of the client is.
+/// Destination of a message of the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FromClient {
     /// For the server.
     Pass,
-    /// For Endmark: a call of its own tool.
+    /// For Endmark: a call of its tool.
     Read {
-        /// The id of the request, as it is written.
+        /// The id of the request, as it is written in the message.
         id: String,
-        /// The arguments as JSON; none where there are none.
+        /// The arguments as JSON, if there are any.
         arguments: Option<String>,
     },
 }
 
 impl Session {
-    /// Takes a message of the client.
+    /// Processes a message of the client.
     pub(super) fn asked(&mut self, line: &[u8]) -> FromClient {
         let Ok(message) = Value::parse_body(line) else { return FromClient::Pass };
         if message.kind() == Kind::Array {
-            // Several at once; a call of our own tool among them is the server's to refuse.
+            // A batch: a call of the read tool in it is left to the server, which refuses it.
             for message in message.items() {
                 self.note(message);
             }
@@ -112,7 +112,7 @@ impl Session {
         FromClient::Pass
     }
 
-    /// Notes that a request is to be answered, or is not any more.
+    /// Notes that a request needs a response, or does not any more.
     fn note(&mut self, message: Value<'_>) {
         let Some(method) = message.field("method").and_then(Value::text) else { return };
         if method == "notifications/cancelled" {
@@ -127,7 +127,7 @@ impl Session {
         }
     }
 
-    /// Takes the request that a message of the server answers.
+    /// Removes and returns the request that a message of the server answers.
     pub(super) fn answered(&mut self, message: Value<'_>) -> Option<Awaited> {
         if message.field("method").is_some() {
             return None;
@@ -135,7 +135,7 @@ impl Session {
         self.take(message.field("id"))
     }
 
-    /// Takes the requests that an unreadable message answers: all open ones if its id is unknown.
+    /// Removes the requests that an unreadable message answers: all open requests if its id is unknown.
     pub(super) fn lost(&mut self, id: Option<&str>) -> Vec<String> {
         match id {
             Some(id) => self.take(Value::parse_str(id).ok()).map(|awaited| awaited.id).into_iter().collect(),
@@ -147,7 +147,7 @@ impl Session {
         self.awaited.remove(&Id::of(id?)?)
     }
 
-    /// Notes what the tools of a page of their list declare. A schema that is not one declares nothing.
+    /// Notes the schemas that the tools of a page declare. An invalid schema declares nothing.
     pub(super) fn listed(&mut self, result: Value<'_>) {
         for tool in result.field("tools").into_iter().flat_map(Value::items) {
             let Some(name) = tool.field("name").and_then(Value::text) else { continue };
@@ -160,7 +160,7 @@ impl Session {
         }
     }
 
-    /// What a tool declares of its structured results.
+    /// Returns the schema that a tool declares for its structured results.
     pub(super) fn schema(&self, tool: &str) -> Option<Arc<Validator>> {
         self.schemas.get(tool).cloned()
     }
@@ -170,7 +170,7 @@ impl Session {
         self.offers_read = true;
     }
 
-    /// The ids of all requests that nobody will answer any more.
+    /// Removes all open requests, which will not be answered any more, and returns their ids.
     pub(super) fn unanswered(&mut self) -> Vec<String> {
         self.awaited.drain().map(|(_, awaited)| awaited.id).collect()
     }

@@ -1,7 +1,8 @@
-//! `endmark mcp wrap`: between an MCP client and a server, over standard input and output.
+//! `endmark mcp wrap`: a proxy between an MCP client and a server, over standard input and output.
 //!
-//! A proxy of lines rather than a client and a server of a library's: whatever it does not know passes byte for byte, also
-//! what the protocol does not have yet. A thread passes on what the client says, this one what the server says.
+//! It forwards lines and is not built on an MCP library. Everything that it does not know passes byte for byte,
+//! including future parts of the protocol. One thread forwards the client's messages, this thread those of the
+//! server.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -24,22 +25,22 @@ use super::messages::{self, Incoming, Outline};
 use super::session::{FromClient, Session};
 use super::{read_tool, results};
 
-/// Claude Code refuses results of more than 25,000 tokens; dense text has two and a half characters to one.
+/// Claude Code rejects results of more than 25,000 tokens. Dense text has two and a half characters per token.
 pub const CLIENT_LIMIT_CHARS: u64 = 60_000;
-/// The longest message.
+/// Maximum size of a message.
 const MESSAGE_LIMIT_BYTES: u64 = 256 << 20;
-/// JSON-RPC's code for an invalid request, and one for server errors.
+/// JSON-RPC's codes for an invalid request and for server errors.
 const INVALID_REQUEST: i32 = -32_600;
 const SERVER_ERROR: i32 = -32_000;
-/// How long a server may take to end by itself once its client is gone.
+/// How long a server may take to end after its client is gone.
 const GRACE: Duration = Duration::from_secs(5);
-/// How long what a server said last may take to be read once it has ended.
+/// How long the last output of an ended server may take to be read.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// Takes what the user should know, from either direction.
+/// Reports a warning to the user, from either direction.
 pub type Warn = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What both directions share.
+/// State shared by both directions.
 struct Shared {
     session: Mutex<Session>,
     output: Mutex<io::Stdout>,
@@ -51,7 +52,7 @@ impl Shared {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends the client a message, whole: both directions do.
+    /// Sends the client a whole message. Both directions use it.
     fn send(&self, line: &[u8]) -> io::Result<()> {
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         output.write_all(line)?;
@@ -65,7 +66,7 @@ impl Shared {
 
 /// Runs the server until the client or the server is gone.
 ///
-/// It answers once the client is gone; an error is that the server could not be started, or ended first.
+/// Returns `Ok` once the client is gone. An error means that the server could not be started or ended first.
 pub fn wrap(
     command: &[OsString],
     settings: &Settings,
@@ -80,17 +81,17 @@ pub fn wrap(
             hint: body.hint,
         }
     };
-    // It ends the server and whatever that has started when this process is gone, however that came about.
+    // It ends the server and all its child processes when this process is gone for any reason.
     let group = Group::start().map_err(failed)?;
     let mut server = started(command, &group).map_err(failed)?;
     let (input, output) = (server.stdin.take(), server.stdout.take());
-    // A process that the server has started may hold its output, and be there for ever: the group ends with the server.
+    // A process that the server started may hold its output and never end, so the group ends with the server.
     let (ended, status) = mpsc::channel();
     thread::spawn(move || {
         let status = server.wait().ok();
         thread::sleep(DRAIN);
         drop(group);
-        // Nobody listens where the client went away first.
+        // Nothing listens if the client went away first.
         let _ = ended.send(status);
     });
     let shared = Arc::new(Shared {
@@ -113,7 +114,7 @@ pub fn wrap(
     if *shared.is_client_gone() {
         return Ok(());
     }
-    // One that has closed its output and goes on is ended with the group, when this process is gone.
+    // A server that closed its output but still runs is ended with the group when this process is gone.
     let status = status.recv_timeout(GRACE).ok().flatten();
     let how = status.map_or_else(|| "closed its output".to_owned(), |status| format!("ended ({status})"));
     let message = format!("the MCP server `{}` {how}", name(command));
@@ -123,7 +124,7 @@ pub fn wrap(
     Err(CommandError::Upstream { message, hint: None })
 }
 
-/// An answer that is an error, to the request with this id.
+/// Returns an error response to the request with this id.
 fn error(id: &str, code: i32, message: &str) -> String {
     let error = json!({"code": code, "message": message});
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}\n")
@@ -143,7 +144,7 @@ fn started(command: &[OsString], group: &Group) -> io::Result<Child> {
         .spawn()
 }
 
-/// Passes on what the client says, until it says no more.
+/// Forwards the client's messages until its input ends.
 fn from_client(mut server: ChildStdin, shared: &Shared, settings: &Settings, limits: &Limits, warn: &Warn) {
     let mut client = BufReader::new(io::stdin());
     let mut line = Vec::new();
@@ -166,14 +167,14 @@ fn from_client(mut server: ChildStdin, shared: &Shared, settings: &Settings, lim
             },
         };
         if sent.is_err() {
-            // The server is gone: who listens to it says so.
+            // The server is gone; the thread that reads its output reports that.
             return;
         }
     }
     *shared.is_client_gone() = true;
     drop(server);
     thread::sleep(GRACE);
-    // Still there: the group's keeper ends what is in it.
+    // If the server still runs, the group's keeper ends it.
     std::process::exit(i32::from(Exit::Success.code()));
 }
 
@@ -204,12 +205,12 @@ impl Passing<'_> {
         }
     }
 
-    /// Sends the client a message of the server, or what takes its place.
+    /// Sends the client a message of the server, or its replacement.
     fn message(&mut self, line: &[u8]) -> io::Result<()> {
         // A message must be UTF-8, and clients replace invalid bytes.
         let text = String::from_utf8_lossy(unmarked(line));
         let Ok(message) = Value::parse_str(&text) else {
-            // It may still be one to a client that reads more than JSON.
+            // A client that accepts more than JSON may still read it.
             if size(&text, self.asked.limits.unit) > self.asked.limits.most {
                 return self.leave_out(&messages::outline(line), "is too long to pass, and is not JSON");
             }
@@ -235,7 +236,7 @@ impl Passing<'_> {
         self.shared.send(changed.as_ref().map_or(line, |changed| changed.as_bytes()))
     }
 
-    /// Answers the requests that a message would have answered which cannot be passed on.
+    /// Answers the requests of a message that cannot be forwarded.
     fn leave_out(&self, outline: &Outline, why: &str) -> io::Result<()> {
         let message = format!("an answer of the MCP server {why}: it was left out");
         (self.warn)(&message);
@@ -246,7 +247,7 @@ impl Passing<'_> {
         lost.iter().try_for_each(|id| self.shared.send(error(id, SERVER_ERROR, &message).as_bytes()))
     }
 
-    /// What takes the place of a message; none where it passes as it is.
+    /// Returns the replacement of a message; `None` if it passes unchanged.
     fn changed(&mut self, message: Value<'_>) -> Option<String> {
         let awaited = self.shared.session().answered(message);
         message.field("result").or_else(|| message.field("error"))?;
@@ -257,7 +258,7 @@ impl Passing<'_> {
             message.field("result").into_iter().for_each(|result| self.shared.session().listed(result));
             return self.with_read_tool(line);
         }
-        // Whatever it answers: a client may take it for the result of a tool where the ids look different here.
+        // Independent of the request: a client may take it for the result of a tool if the ids look different here.
         let tool = awaited.as_ref().and_then(|awaited| awaited.tool.as_deref());
         let is_of_call = awaited.is_none() || tool.is_some();
         let schema = tool.and_then(|tool| self.shared.session().schema(tool));

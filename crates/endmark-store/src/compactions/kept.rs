@@ -1,4 +1,4 @@
-//! Summaries of conversations in the store, and the outputs that have a name.
+//! Summaries of conversations in the store, and named outputs.
 
 use super::{CondensedIn, KeptSummary};
 use crate::engine::{Session, compactions};
@@ -7,13 +7,13 @@ use crate::outputs::Handle;
 use crate::store::Store;
 
 impl Store {
-    /// What the beginnings of conversations with this first turn were condensed to, for this owner.
+    /// Returns this owner's summaries of conversations with this first turn.
     pub async fn summaries(&self, owner: &str, first_sha256: &str) -> Result<Vec<KeptSummary>, StoreError> {
         let (owner, first) = (owner.to_owned(), first_sha256.to_owned());
         self.writer.write(move |session| compactions::of(session, &owner, &first)).await
     }
 
-    /// Keeps one for this owner, until it was not used for so many days (0: for ever).
+    /// Keeps a summary for this owner until it was not used for `keep_days` days (0 for ever).
     pub async fn keep_summary(
         &self,
         owner: &str,
@@ -27,19 +27,20 @@ impl Store {
         self.writer.write(keep).await
     }
 
-    /// The bytes of the smallest request that was condensed, if one was: no smaller one has to be looked up.
+    /// Returns the size of the smallest request that was condensed, if any: smaller requests need no lookup.
     pub async fn least_summarised_bytes(&self) -> Result<Option<u64>, StoreError> {
         self.writer.write(|session| compactions::least_bytes(session)).await
     }
 
-    /// The handle under which this owner's value of this name was kept, if it still is.
+    /// Returns the handle of this owner's value of this name, if it is still kept.
     pub async fn output_named(&self, owner: &str, name: &str) -> Result<Option<Handle>, StoreError> {
         let (owner, name) = (owner.to_owned(), name.to_owned());
         let handle = self.writer.write(move |session| compactions::named(session, &owner, &name)).await?;
         Ok(handle.as_deref().and_then(Handle::parse))
     }
 
-    /// Gives a kept output a name, by which its owner finds it again, and notes the session in which it was shortened first.
+    /// Gives a kept output a name, by which its owner finds it again, and notes the session in which it was first
+    /// shortened.
     pub async fn name_output(
         &self,
         handle: &Handle,

@@ -1,10 +1,10 @@
-//! The statements about what an upstream can do with a model.
+//! SQL statements about the capabilities of an upstream with a model.
 
 use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::engine::Fault;
 
-/// What was learned last about prefill, if anything.
+/// Returns what was last learned about prefill, if anything.
 pub(crate) fn prefill(connection: &Connection, upstream: &str, model: &str) -> Result<Option<String>, Fault> {
     let prefill = connection
         .prepare_cached("SELECT prefill FROM capabilities WHERE upstream = ?1 AND model = ?2")?
@@ -13,7 +13,7 @@ pub(crate) fn prefill(connection: &Connection, upstream: &str, model: &str) -> R
     Ok(prefill)
 }
 
-/// Remembers it in place of what was known before.
+/// Stores what was learned, and replaces earlier knowledge.
 pub(crate) fn remember(
     connection: &Connection,
     upstream: &str,

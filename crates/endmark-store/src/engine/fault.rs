@@ -1,4 +1,4 @@
-//! What a statement fails with, and what that means to whoever asked.
+//! Errors of SQL statements, and their conversion to errors of the store.
 
 use std::path::Path;
 
@@ -7,19 +7,19 @@ use rusqlite::ErrorCode;
 use crate::error::StoreError;
 use crate::records::CutId;
 
-/// What a statement can fail with, before it is known which file it is about.
+/// Error of a statement, before the file is known.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// SQLite says no.
+    /// SQLite reports an error.
     Sqlite(rusqlite::Error),
-    /// There is no such intent.
+    /// The intent does not exist.
     NoSuchCut(CutId),
-    /// Kept outputs may not take more, and none may be removed.
+    /// Kept outputs may not take more room, and none of them may be removed.
     NoRoom {
-        /// What all of them may take.
+        /// Maximum total size of the kept outputs.
         max_bytes: u64,
     },
-    /// It is known already which file it is about.
+    /// An error that already names its file.
     Store(StoreError),
 }
 

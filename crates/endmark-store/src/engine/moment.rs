@@ -1,9 +1,10 @@
-//! A moment as the tables write it.
+//! Timestamps in the format of the tables.
 
-/// UTC with milliseconds, as `strftime('%Y-%m-%d %H:%M:%f', …)` writes it, from milliseconds since 1970.
+/// Returns a timestamp in UTC with milliseconds, as `strftime('%Y-%m-%d %H:%M:%f', …)` writes it, from milliseconds
+/// since 1970.
 ///
-/// SQLite could do it in the statement, but reads its pattern anew for each row, in a tenth of the time that the row takes; the
-/// formatter of the standard library takes 3,000 instructions.
+/// SQLite could format it in the statement, but parses the pattern again for each row, which takes a tenth of the
+/// row's time. The formatter of the standard library takes 3,000 instructions.
 pub fn utc(milliseconds: u64) -> String {
     let (seconds, millisecond) = (milliseconds / 1_000, milliseconds % 1_000);
     let (minutes, second) = (seconds / 60, seconds % 60);
@@ -34,15 +35,15 @@ pub fn utc(milliseconds: u64) -> String {
     moment
 }
 
-/// Returns such a moment in RFC 3339: `2026-11-27 08:45:58.194` becomes `2026-11-27T08:45:58.194Z`.
+/// Returns such a timestamp in RFC 3339: `2026-11-27 08:45:58.194` becomes `2026-11-27T08:45:58.194Z`.
 pub fn with_zone(utc: &str) -> String {
     format!("{}Z", utc.replacen(' ', "T", 1))
 }
 
-/// The date of a day, counted from 1970-01-01, in the Gregorian calendar.
+/// Returns year, month and day of a day, counted from 1970-01-01, in the Gregorian calendar.
 ///
-/// Years that begin in March have their leap day at the end, so that the lengths of the months before it are always the
-/// same: five months of 153 days, over and over. Four hundred years have 146,097 days.
+/// Years that begin in March have their leap day at the end, so the lengths of the months before it never change:
+/// periods of five months with 153 days. Four hundred years have 146,097 days.
 fn date(days: u64) -> (u64, u64, u64) {
     const FROM_MARCH_OF_YEAR_0: u64 = 719_468;
     let days = days + FROM_MARCH_OF_YEAR_0;
@@ -70,7 +71,7 @@ mod tests {
             let of_sqlite: String = statement.query_row([milliseconds], |row| row.get(0)).unwrap();
             assert_eq!(utc(milliseconds.unsigned_abs()), of_sqlite, "{milliseconds}");
         };
-        // Each day of four centuries at its first and its last millisecond, and moments that are no round ones.
+        // The first and the last millisecond of each day of four centuries, and times in between.
         for day in 0..146_097 {
             same(day * 86_400_000);
             same(day * 86_400_000 + 86_399_999);

@@ -1,4 +1,4 @@
-//! What is done once with a database that was opened, before anything is written into it.
+//! Prepares an opened database before anything else is written into it.
 
 use std::io;
 use std::path::Path;
@@ -10,8 +10,8 @@ use crate::error::StoreError;
 use crate::ledger::slate;
 use crate::owner;
 
-/// Migrates, takes over what the dead left open, and registers, as it is told to, all under the database's write lock: two
-/// processes that start at once do it one after the other.
+/// Migrates the database, settles what dead processes left open, and calls `register`, all under the database's write
+/// lock: of two processes that start at once, one waits for the other.
 pub(crate) fn move_in<T>(
     connection: &mut Connection,
     path: &Path,
@@ -33,7 +33,7 @@ pub(crate) fn move_in<T>(
     leases::forget_dead(&transaction, path, &dead).map_err(failed)?;
     let registered = register().map_err(io_failed)?;
     transaction.commit().map_err(failed)?;
-    // What stood on their slates is safe now.
+    // The calls on their slates are committed now.
     for left in dead {
         left.bury().map_err(io_failed)?;
     }

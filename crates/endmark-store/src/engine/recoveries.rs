@@ -1,4 +1,4 @@
-//! The statements that write cut replies: intent, outcome, and what a dead process left open.
+//! SQL statements that write cut replies: intent, outcome, and what a dead process left open.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::engine::integers::{integer, natural};
 use crate::owner;
 use crate::records::{CutId, CutSettled, CutStarted, FinalStatus, Piece};
 
-/// Leaves a durable intent.
+/// Writes a durable intent.
 pub(crate) fn begin(connection: &Connection, owner: &str, cut: &CutStarted) -> Result<CutId, Fault> {
     connection
         .prepare_cached(
@@ -32,8 +32,8 @@ pub(crate) fn begin(connection: &Connection, owner: &str, cut: &CutStarted) -> R
     Ok(CutId(connection.last_insert_rowid()))
 }
 
-/// Turns an intent of this owner into its row of the log; answers the row's number. In a store that took the place of the
-/// one in which the intent was left its number may be another's.
+/// Turns an intent of this owner into its row of the log. Returns the row's number. The owner is checked because in a
+/// recreated store the intent's number may belong to another intent.
 pub(crate) fn settle(
     connection: &Connection,
     owner: &str,
@@ -52,7 +52,7 @@ pub(crate) fn settle(
     Ok(log(connection, &cut, settled)?)
 }
 
-/// Logs a cut reply that has no intent, or none any more; one that is logged already keeps its row.
+/// Logs a cut reply without an intent. A reply that is logged already keeps its row.
 pub(crate) fn log_once(
     connection: &Connection,
     cut: &CutStarted,
@@ -68,8 +68,8 @@ pub(crate) fn log_once(
     }
 }
 
-/// Logs as `EXHAUSTED` every intent whose owner is dead; answers how many there were. The caller holds the
-/// database's write lock.
+/// Logs every intent whose owner is dead as `EXHAUSTED`. Returns how many. The caller holds the database's write
+/// lock.
 pub(crate) fn settle_interrupted(connection: &Connection, database: &Path) -> rusqlite::Result<usize> {
     let owners: Vec<String> = connection
         .prepare("SELECT DISTINCT owner FROM open_recoveries")?
@@ -92,12 +92,12 @@ pub(crate) fn settle_interrupted(connection: &Connection, database: &Path) -> ru
     Ok(interrupted)
 }
 
-/// How many intents are open, of all processes.
+/// Returns the number of open intents of all processes.
 pub(crate) fn open_cuts(connection: &Connection) -> rusqlite::Result<u64> {
     connection.query_row("SELECT count(*) FROM open_recoveries", [], |row| row.get::<_, i64>(0)).map(natural)
 }
 
-/// Forgets what was logged more than so many days ago; answers how many rows that were.
+/// Deletes rows logged more than `keep_days` days ago. Returns how many.
 pub(crate) fn forget(connection: &Connection, keep_days: u32) -> Result<u64, Fault> {
     let forgotten = connection.execute(
         "DELETE FROM partial_completion_log WHERE timestamp < datetime('now', '-' || ?1 || ' days')",

@@ -1,4 +1,4 @@
-//! Room for kept outputs: what is removed so that all of them stay within their quota.
+//! Makes room for kept outputs: removes outputs so that all of them stay within their quota.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -8,17 +8,18 @@ use super::outputs::{discard, now};
 use crate::engine::Fault;
 use crate::engine::integers::natural;
 
-/// What was used within this time stays, and so does all that was kept in a session that was.
+/// Outputs used within this time stay, and so do all outputs of a session that was used within it.
 const IN_USE_SECONDS: i64 = 3_600;
 
-/// If anything has to go, this part of the quota is made free, so that not every piece has to look for room.
+/// When outputs are removed, this part of the quota is freed, so that not every piece has to make room.
 const FREED_DIVISOR: u64 = 32;
 
-/// Outputs that are looked up at once.
+/// Number of outputs looked up at once.
 const BATCH: u32 = 256;
 
-/// Makes room for so many further bytes of an output. Removes other outputs, each the least recently used one of the owner
-/// who has most. [`Fault::NoRoom`] where none may go: nothing is removed for an output that has no room alone.
+/// Makes room for `bytes` further bytes of an output. Removes other outputs, each the least recently used one of the
+/// owner with the most bytes. [`Fault::NoRoom`] if that is not enough: nothing is removed for an output that alone
+/// exceeds the quota.
 pub(crate) fn make(connection: &Connection, handle: &str, bytes: i64, max_bytes: u64) -> Result<(), Fault> {
     let size = |sql: &str, values: &[&str]| -> rusqlite::Result<u64> {
         let read = |row: &Row<'_>| row.get::<_, i64>(0);
@@ -49,7 +50,7 @@ pub(crate) fn make(connection: &Connection, handle: &str, bytes: i64, max_bytes:
     if total <= max_bytes { Ok(()) } else { Err(Fault::NoRoom { max_bytes }) }
 }
 
-/// The outputs of sessions in which a call was made, or an output used, lately.
+/// Returns the outputs of sessions in which a call was made or an output was used recently.
 fn in_use(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
     connection
         .prepare_cached(
@@ -64,24 +65,24 @@ fn in_use(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
         .collect()
 }
 
-/// What may be removed, in the order in which it is.
+/// The outputs that may be removed, in the order of removal.
 struct Candidates<'a> {
     connection: &'a Connection,
     in_use: HashSet<String>,
     of_owners: HashMap<String, OwnerCandidates>,
 }
 
-/// The outputs of one owner that may be removed, as far as they were looked up.
+/// The removable outputs of one owner that were looked up so far.
 #[derive(Default)]
 struct OwnerCandidates {
     waiting: VecDeque<(String, u64)>,
-    /// When the last one that was looked up was used, and its handle.
+    /// Time of last use and handle of the output that was looked up last.
     last: (i64, String),
     is_exhausted: bool,
 }
 
 impl Candidates<'_> {
-    /// The least recently used output of the owner who has most, with that owner and its size.
+    /// Returns the least recently used output of the owner with the most bytes: owner, handle and size.
     fn next(&mut self) -> rusqlite::Result<Option<(String, String, u64)>> {
         let mut statement =
             self.connection.prepare_cached("SELECT owner FROM output_owners ORDER BY bytes DESC")?;

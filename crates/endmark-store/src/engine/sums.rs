@@ -1,4 +1,4 @@
-//! The statements that sum calls by day and hour.
+//! SQL statements that sum calls by day and hour.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,10 +11,10 @@ use crate::engine::reader::calls::{BESIDE, ROW, usage_row};
 use crate::engine::usage::row_of;
 use crate::engine::{Fault, cuts};
 
-/// Calls summed in one transaction: others wait for milliseconds.
+/// Calls summed in one transaction, so that others wait only for milliseconds.
 const SUMMED_AT_ONCE: u32 = 1_000;
 
-/// Of how much time calls are summed.
+/// The length of the period over which calls are summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Grain {
     Day,
@@ -24,7 +24,7 @@ pub(crate) enum Grain {
 impl Grain {
     pub(crate) const ALL: [Self; 2] = [Self::Day, Self::Hour];
 
-    /// The characters of a moment that name it.
+    /// Number of leading characters of a timestamp that name the period.
     pub(crate) fn characters(self) -> u8 {
         match self {
             Self::Day => 10,
@@ -32,20 +32,20 @@ impl Grain {
         }
     }
 
-    /// The day or the hour of a moment.
+    /// Returns the day or hour of a timestamp.
     pub(crate) fn of(self, moment: &str) -> &str {
         moment.get(..self.characters().into()).unwrap_or(moment)
     }
 }
 
-/// By what else than their class calls are summed.
+/// The dimension, besides their class, by which calls are summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dimension {
-    /// By nothing.
+    /// No dimension.
     Nothing,
-    /// By their session's hash.
+    /// The hash of the session.
     Session,
-    /// By the hash of the client's credential; empty where it sent none.
+    /// The hash of the client's credential; empty if it sent none.
     Key,
 }
 
@@ -61,7 +61,7 @@ impl Dimension {
         }
     }
 
-    /// What a call has in it.
+    /// Returns the call's value in this dimension.
     pub(crate) fn key(self, call: &UsageRow) -> &str {
         match self {
             Self::Nothing => "",
@@ -71,7 +71,7 @@ impl Dimension {
     }
 }
 
-/// The place of a sum in the table.
+/// The key of a row in the table of sums.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) grain: Grain,
@@ -82,17 +82,17 @@ pub(crate) struct Place {
     pub(crate) class: CallClass,
 }
 
-/// Sums by their place in the table.
+/// Sums by their key in the table.
 pub(crate) type Sums = HashMap<Place, CallSums>;
 
-/// Where calls are found that no sum contains.
+/// The source of calls that no sum contains yet.
 pub(crate) const UNSUMMED: &str = "usage INDEXED BY usage_unsummed";
 
-/// Sums of calls, on their way into the table.
+/// Sums of calls to be added to the table.
 #[derive(Debug, Default)]
 pub(crate) struct Summing(HashMap<Group, CallSums>);
 
-/// Calls of one class, hour, session and key are in the same sums.
+/// Calls of one class, hour, session and key belong to the same sums.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Group {
     class: CallClass,
@@ -115,7 +115,7 @@ impl Summing {
         *sum = sum.and(&counts);
     }
 
-    /// The rows of the table that these belong to.
+    /// Returns the rows of the table to which these sums belong.
     pub(crate) fn places(&self) -> Sums {
         let mut places = HashMap::new();
         for (Group { class, hour, session, key }, counts) in &self.0 {
@@ -148,8 +148,8 @@ pub(crate) fn of(calls: &[&Call]) -> Sums {
     summing.places()
 }
 
-/// Returns the sums of calls if these have much in common. Other calls are left to [`step`], which sums more of them at once: to
-/// leave a call costs little now and one statement later.
+/// Returns the sums of calls if these have much in common. Other calls are left to [`step`], which sums more of them
+/// at once. Leaving a call costs little now and one statement later.
 pub(crate) fn of_similar(calls: &[&Call]) -> Option<Sums> {
     if calls.len() <= 2 {
         return None;
@@ -159,7 +159,7 @@ pub(crate) fn of_similar(calls: &[&Call]) -> Option<Sums> {
 
 /// Sums the oldest calls that no sum contains yet. Returns how many; 0 if every call is summed.
 pub(crate) fn step(connection: &Connection) -> Result<u64, Fault> {
-    // The limit stands in the text: for a value of it SQLite would plan the statement anew each time.
+    // The limit is part of the SQL text: as a parameter it would make SQLite plan the statement again each time.
     let oldest =
         format!("{ROW} {UNSUMMED} {BESIDE} WHERE is_summed = 0 ORDER BY started_at LIMIT {SUMMED_AT_ONCE}");
     let calls: Vec<UsageRow> =
@@ -175,7 +175,7 @@ pub(crate) fn step(connection: &Connection) -> Result<u64, Fault> {
     Ok(calls.len() as u64)
 }
 
-/// Adds sums to those of the table. Sums of cut replies are deleted if they lack some of these calls.
+/// Adds sums to those of the table. Deletes sums of cut replies that lack some of these calls.
 pub(crate) fn write_all(connection: &Connection, sums: &Sums) -> rusqlite::Result<()> {
     let days = |(place, counts): (&Place, &CallSums)| {
         let has_cuts = place.grain == Grain::Day && place.dimension.is_empty() && counts.cut > 0;
@@ -240,7 +240,7 @@ fn write(connection: &Connection, place: &Place, class: i64, counts: &CallSums) 
     Ok(())
 }
 
-/// Takes out classes that no sum is left of.
+/// Deletes classes without sums.
 pub(crate) fn forget_classes(connection: &Connection) -> Result<(), Fault> {
     connection.execute("DELETE FROM usage_classes WHERE id NOT IN (SELECT class FROM usage_sums)", [])?;
     Ok(())

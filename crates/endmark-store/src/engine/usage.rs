@@ -1,4 +1,4 @@
-//! The statements about upstream calls.
+//! SQL statements for upstream calls.
 
 use rusqlite::{Connection, ErrorCode, Statement, ToSql, params};
 
@@ -9,23 +9,23 @@ use crate::engine::moment::utc;
 use crate::engine::{Fault, Recorded, budgets, sums};
 use crate::ledger::encoding::clipped;
 
-/// Rows forgotten in one transaction: others wait for milliseconds, not for seconds.
+/// Rows deleted in one transaction: others wait for milliseconds, not for seconds.
 const FORGOTTEN_AT_ONCE: u32 = 5_000;
 
-/// Rows that are written by one statement: most of its cost is its beginning and its end.
+/// Rows written by one statement: most of its cost is its start and its end.
 const ROWS_TOGETHER: usize = 16;
 
 const COLUMNS: &str = "request_id, call, purpose, session, credential, upstream, format, model, streamed, mode, started_at,
   sent_bytes, ended_at, answered_model, http_status, ending, stop, verdict, cut_kind, prompt_tokens, output_tokens,
   cached_tokens, reasoning_tokens, total_tokens, received_bytes, first_byte_ms, total_ms, is_summed";
 
-/// Records a call that another process left: writes its row and settles what it holds.
+/// Records a call that another process left: writes its row and settles its holds.
 pub(crate) fn record(connection: &Connection, call: &Call) -> rusqlite::Result<()> {
     insert(connection, call)?;
     budgets::settle(connection, call)
 }
 
-/// Writes the rows of calls, and sums those that are cheap to sum together. Returns what became of each row.
+/// Writes the rows of calls, and sums those that are cheap to sum together. Returns the outcome of each row.
 pub(crate) fn record_all(connection: &Connection, calls: &[&Call]) -> rusqlite::Result<Vec<Recorded>> {
     let mut sums = sums::of_similar(calls);
     let (mut recorded, mut summed) = (Vec::with_capacity(calls.len()), Vec::new());
@@ -38,7 +38,7 @@ pub(crate) fn record_all(connection: &Connection, calls: &[&Call]) -> rusqlite::
                     recorded.push(unless_refused(connection, record_beside(connection, call))?);
                 }
             }
-            // The statement wrote nothing. One of its rows is known already, or cannot be written.
+            // The statement wrote nothing. One of its rows exists already or cannot be written.
             Err(error) if is_of_a_row(connection, &error) => {
                 for call in calls {
                     recorded.push(unless_refused(connection, insert(connection, call).map(|_| ()))?);
@@ -56,7 +56,7 @@ pub(crate) fn record_all(connection: &Connection, calls: &[&Call]) -> rusqlite::
     Ok(recorded)
 }
 
-/// What became of a row, unless the error is the store's.
+/// Returns the outcome of a row, or the error if the store itself failed.
 pub(crate) fn unless_refused(
     connection: &Connection,
     result: rusqlite::Result<()>,
@@ -68,7 +68,7 @@ pub(crate) fn unless_refused(
     }
 }
 
-/// Whether a row is the reason for an error, and the transaction goes on.
+/// Whether the row caused the error and the transaction is still open.
 fn is_of_a_row(connection: &Connection, error: &rusqlite::Error) -> bool {
     let is_of_a_row = matches!(
         error.sqlite_error_code(),
@@ -77,7 +77,7 @@ fn is_of_a_row(connection: &Connection, error: &rusqlite::Error) -> bool {
     is_of_a_row && !connection.is_autocommit()
 }
 
-/// Writes the row of a call that no sum contains; a call that has its row already keeps it. Returns whether it is new.
+/// Writes the row of a call that no sum contains. An existing row stays unchanged. Returns whether the row is new.
 pub(crate) fn insert(connection: &Connection, call: &Call) -> rusqlite::Result<bool> {
     match insert_all(connection, &[call], false) {
         Ok(()) => record_beside(connection, call).map(|()| true),
@@ -143,7 +143,7 @@ fn bind(
     value(&is_summed)
 }
 
-/// Writes what few calls have, in tables of its own.
+/// Writes data that only few calls have into separate tables.
 fn record_beside(connection: &Connection, call: &Call) -> rusqlite::Result<()> {
     let Call { started, settled } = call;
     if let Some(estimate) = estimate_of(call) {
@@ -205,12 +205,12 @@ fn record_estimate(
     Ok(())
 }
 
-/// Forgets some of the calls that began more than so many days ago; answers how many, 0 when none is left.
+/// Deletes a batch of calls that began more than `keep_days` days ago. Returns how many; 0 when none is left.
 pub(crate) fn forget(connection: &Connection, keep_days: u32) -> Result<u64, Fault> {
     let before: String = connection
         .prepare_cached("SELECT datetime('now', '-' || ?1 || ' days')")?
         .query_row([keep_days], |row| row.get(0))?;
-    // What stands beside the ledger first, while the rows that it belongs to are there to be chosen.
+    // Other tables come first, while the rows of `usage` that select their rows still exist.
     let mut forgotten = 0;
     for table in ["usage_cache_writes", "usage_estimates", "usage_billing", "usage"] {
         forgotten = connection
@@ -224,7 +224,7 @@ pub(crate) fn forget(connection: &Connection, keep_days: u32) -> Result<u64, Fau
     Ok(forgotten as u64)
 }
 
-/// The row of a call as it is read back.
+/// Returns the row of a call as it would be read back.
 pub(crate) fn row_of(call: &Call) -> UsageRow {
     let Call { started, settled } = call;
     let text = |text: &str| clipped(text).to_owned();

@@ -1,4 +1,4 @@
-//! Where keys are changed: in the store's own file, or in the database that several instances share.
+//! Changes keys in the store's own file, or in the database that several instances share.
 
 use tokio_postgres::Client;
 
@@ -12,7 +12,7 @@ use crate::shared::connect::{connect, words};
 use crate::shared::database;
 use crate::store::Store;
 
-/// The gateway's own keys, to be changed.
+/// Access to the gateway's own keys, to change them.
 ///
 /// ```
 /// use endmark_store::{KeyBook, NewKey, StoreLocation};
@@ -37,7 +37,7 @@ enum Book {
 }
 
 impl KeyBook {
-    /// Opens the keys of this store. With PostgreSQL it needs no journal, and no instance notices.
+    /// Opens the keys of this store. With PostgreSQL it needs no journal, and does not disturb the instances.
     ///
     /// # Errors
     /// [`StoreError`] if the store or the database cannot be used.
@@ -53,10 +53,10 @@ impl KeyBook {
         Ok(Self(Book::Database { client, address: Box::new(address.clone()) }))
     }
 
-    /// Makes a key and returns its secret, which cannot be looked up again.
+    /// Creates a key and returns its secret, which cannot be looked up again.
     ///
     /// # Errors
-    /// [`KeyError`] if the name is taken or cannot be one, or the store fails.
+    /// [`KeyError`] if the name is taken or invalid, or the store fails.
     pub async fn add(&mut self, new: NewKey) -> Result<KeySecret, KeyError> {
         let (client, address) = match &mut self.0 {
             Book::File(store) => return store.add_key(new).await,
@@ -72,10 +72,10 @@ impl KeyBook {
         }
     }
 
-    /// Gives a key a new secret and returns it; the secrets that it has go on for this many seconds.
+    /// Gives a key a new secret and returns it. The old secrets stay valid for `overlap_seconds`.
     ///
     /// # Errors
-    /// [`KeyError`] if there is no such key, it is revoked, or the store fails.
+    /// [`KeyError`] if the key does not exist or is revoked, or the store fails.
     pub async fn rotate(&mut self, name: &str, overlap_seconds: u64) -> Result<KeySecret, KeyError> {
         let (client, address) = match &mut self.0 {
             Book::File(store) => return store.rotate_key(name, overlap_seconds).await,
@@ -88,10 +88,10 @@ impl KeyBook {
         if is_known { Ok(secret) } else { Err(KeyError::Unknown(name.to_owned())) }
     }
 
-    /// Revokes a key. Every instance that reaches the database refuses it within a second.
+    /// Revokes a key. Every instance that reaches the database rejects it within a second.
     ///
     /// # Errors
-    /// [`KeyError`] if there is no such key, it is revoked already, or the store fails.
+    /// [`KeyError`] if the key does not exist or is already revoked, or the store fails.
     pub async fn revoke(&mut self, name: &str) -> Result<(), KeyError> {
         let (client, address) = match &mut self.0 {
             Book::File(store) => return store.revoke_key(name).await,
@@ -102,7 +102,7 @@ impl KeyBook {
         if revoked { Ok(()) } else { Err(KeyError::Unknown(name.to_owned())) }
     }
 
-    /// All keys, by name.
+    /// Returns all keys, ordered by name.
     ///
     /// # Errors
     /// [`StoreError`] if the store or the database fails.

@@ -1,4 +1,4 @@
-//! One call as the bytes of one slot: length-prefixed texts and little-endian numbers behind a checksum.
+//! Encodes one call into the bytes of one slot: length-prefixed texts and little-endian numbers after a checksum.
 
 use std::borrow::Cow;
 
@@ -6,19 +6,19 @@ use endmark_context::budget::{Scope, Unit};
 
 use crate::calls::{Billing, Call, CallSettled, CallStarted, Charge, Estimate, Purpose, Tokens, Word};
 
-/// The bytes of one slot. A page holds a whole number of them, so that none is torn by the end of the process.
+/// Size of a slot in bytes. A page holds a whole number of slots, so the end of the process tears none.
 pub(super) const SLOT_BYTES: usize = 1024;
 
 /// Checksum and length.
 const HEADER_BYTES: usize = 10;
 
-/// The longest text that is kept, in bytes: model names are outside data. All of a call's texts fit into a slot.
+/// Maximum length of a stored text in bytes: model names are outside data. All of a call's texts fit into a slot.
 const MAX_TEXT_BYTES: usize = 100;
 
-/// Marks the counts of [`Billing`], where a charge has the number of its kind.
+/// Marks the fields of [`Billing`], where a charge has the number of its kind.
 const BILLING: u8 = 0xff;
 
-/// Writes a call into a slot's bytes; answers how many are used.
+/// Encodes a call into a slot's bytes.
 pub(super) fn encode(started: &CallStarted, settled: Option<&CallSettled>) -> Vec<u8> {
     let mut writer = Writer(Vec::with_capacity(SLOT_BYTES));
     writer.0.resize(HEADER_BYTES, 0);
@@ -66,7 +66,7 @@ pub(super) fn encode(started: &CallStarted, settled: Option<&CallSettled>) -> Ve
     writer.finish()
 }
 
-/// Reads a slot; none if nothing, or nothing whole, was ever written into it.
+/// Decodes a slot. Returns `None` if it contains no complete call.
 pub(super) fn decode(slot: &[u8]) -> Option<Call> {
     let (header, rest) = slot.split_at_checked(HEADER_BYTES)?;
     let (sum, length) = header.split_at_checked(8)?;
@@ -122,7 +122,7 @@ pub(super) fn decode(slot: &[u8]) -> Option<Call> {
             total_us: reader.number()?,
         })
     };
-    // A slate of an earlier version has neither of them.
+    // A slate of an earlier version has neither charges nor billing.
     while let Some(kind) = reader.0.first() {
         match &mut settled {
             Some(settled) if *kind == BILLING => settled.billing = reader.billing()?,
@@ -132,7 +132,7 @@ pub(super) fn decode(slot: &[u8]) -> Option<Call> {
     Some(Call { started, settled })
 }
 
-/// As much of a text as is kept: whole characters.
+/// Returns the part of a text that is stored, cut at a character boundary.
 pub(crate) fn clipped(text: &str) -> &str {
     if text.len() <= MAX_TEXT_BYTES {
         return text;
@@ -141,7 +141,7 @@ pub(crate) fn clipped(text: &str) -> &str {
     &text[..end]
 }
 
-/// FNV-1a: tells a whole record from a torn or foreign one; nobody is kept out by it.
+/// FNV-1a: distinguishes a complete record from a torn or foreign one. It is no protection against forgery.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes
         .iter()
@@ -153,7 +153,7 @@ struct Writer(Vec<u8>);
 impl Writer {
     fn text(&mut self, text: &str) {
         let text = clipped(text);
-        // No clipped text is longer than a byte can say.
+        // The length of a clipped text fits into a byte.
         self.0.push(u8::try_from(text.len()).unwrap_or(u8::MAX));
         self.0.extend_from_slice(text.as_bytes());
     }
@@ -176,7 +176,7 @@ impl Writer {
         }
     }
 
-    /// A window is a number of its digits: `2026-11` is 202611, and one without an end 0.
+    /// A window is the number formed by its digits: `2026-11` is 202611, and a window without an end is 0.
     fn charge(&mut self, charge: &Charge) {
         let place = |scope| Scope::ALL.iter().position(|known| *known == scope).unwrap_or_default();
         let kind = place(charge.scope) * 2 + usize::from(charge.unit == Unit::NanoUsd);
@@ -261,7 +261,7 @@ impl<'a> Reader<'a> {
         Purpose::ALL.into_iter().find(|purpose| purpose.name() == name)
     }
 
-    /// The outer none is a broken record, the inner one a value that is not there.
+    /// The outer `None` is a broken record, the inner one a missing value.
     #[expect(clippy::option_option, reason = "the two mean different things")]
     fn maybe(&mut self) -> Option<Option<u64>> {
         if self.byte()? == 0 { Some(None) } else { self.number().map(Some) }

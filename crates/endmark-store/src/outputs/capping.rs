@@ -1,4 +1,4 @@
-//! A tool's output within its limits, kept in full where anything is left out. (CX-5)
+//! Caps a tool's output within its limits, and keeps it in full if anything is left out. (CX-5)
 
 use endmark_context::cap::{Asked, CapError, Capped, Capper, Limits, Unit, cap};
 use endmark_context::count::Family;
@@ -8,17 +8,17 @@ use endmark_failure::CommandError;
 use super::Handle;
 use super::keeper::Keeper;
 
-/// What an output is to be taken for, and how much of it may be shown.
+/// The format of an output, and how much of it may be shown.
 #[derive(Debug, Clone)]
 pub struct CapRequest {
-    /// What it is.
+    /// The format to treat it as.
     pub format: Asked,
-    /// How much may be shown.
+    /// The limits.
     pub limits: Limits,
 }
 
 impl CapRequest {
-    /// A request with this limit, or with `usual_chars` characters where none is given.
+    /// Returns a request with this limit, or with `usual_chars` characters if there is none.
     pub fn new(limit: Option<(u64, Unit)>, usual_chars: u64, max_items: u64) -> Result<Self, CommandError> {
         let (most, unit) = limit.unwrap_or((usual_chars, Unit::Chars));
         let limits = Limits { most: length(most), unit, max_items: length(max_items), ..Limits::default() };
@@ -31,12 +31,12 @@ fn length(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// Tokens as today's OpenAI models count them; others are within a few percent of it for code and English.
+/// Counts tokens as current OpenAI models do; other models are within a few percent for code and English.
 fn tokens(text: &str) -> usize {
     length(Family::O200k.tokens(text))
 }
 
-/// The one limit that is given, with its unit.
+/// Returns the one given limit with its unit. Error if more than one is given.
 pub fn one_limit(
     chars: Option<u64>,
     bytes: Option<u64>,
@@ -57,8 +57,8 @@ pub fn one_limit(
 /// Takes the next chunk of an output.
 pub type EachChunk<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), CommandError>;
 
-/// Caps an output that comes in chunks, each passed to the function that `each_chunk` is given, and keeps it in full if
-/// anything is left out. One that is refused is kept as well: it may come from a pipe, and would be lost.
+/// Caps an output that arrives in chunks, which `each_chunk` passes to its argument, and keeps it in full if anything
+/// is left out. A rejected output is kept as well: it may come from a pipe and would be lost.
 pub fn cap_chunks_and_keep(
     each_chunk: impl FnOnce(EachChunk<'_>) -> Result<(), CommandError>,
     mut request: CapRequest,
@@ -94,7 +94,7 @@ pub fn cap_chunks_and_keep(
     }
 }
 
-/// Caps an output that is in memory, and keeps it in full where there is a keeper and anything is left out.
+/// Caps an output in memory. Keeps it in full if there is a keeper and anything is left out.
 pub fn cap_and_keep(
     raw: &[u8],
     mut request: CapRequest,
@@ -112,7 +112,7 @@ pub fn cap_and_keep(
     })
 }
 
-/// Why an output cannot be capped, with what to do about it.
+/// Returns the error for an output that cannot be capped, with a hint.
 pub fn refused(error: &CapError) -> CommandError {
     match error {
         CapError::Limits(error) => {

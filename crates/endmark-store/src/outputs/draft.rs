@@ -1,4 +1,4 @@
-//! An output that is being written.
+//! Writes an output into the store.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use crate::engine::outputs::{self, Piece};
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// How much of an output is compressed at once, and read at once.
+/// Size of the pieces in which an output is compressed and read.
 const PIECE_BYTES: usize = 256 << 10;
-/// Quick: outputs are mostly text, which shrinks to a tenth at once.
+/// The fastest level: outputs are mostly text, which it already shrinks to a tenth.
 const LEVEL: i32 = 1;
 
-/// An output that is being written, a piece at a time. Until it is [kept](OutputDraft::keep), nobody can read it.
+/// An output that is being written, piece by piece. Until it is [kept](OutputDraft::keep), it cannot be read.
 #[derive(Debug)]
 pub struct OutputDraft {
     store: Store,
@@ -21,13 +21,13 @@ pub struct OutputDraft {
     max_bytes: u64,
     waiting: Vec<u8>,
     ordinal: i64,
-    /// What is written.
+    /// Bytes written so far.
     bytes: i64,
     lines: i64,
 }
 
 impl Store {
-    /// Begins to keep an output (CX-5); what has expired is forgotten.
+    /// Begins to keep an output (CX-5), and deletes expired outputs.
     pub async fn begin_output(&self, output: NewOutput) -> Result<OutputDraft, StoreError> {
         let (handle, max_bytes) = (output.handle.clone(), output.max_bytes);
         self.writer.write(move |session| outputs::begin(session, &output)).await?;
@@ -35,7 +35,7 @@ impl Store {
         Ok(OutputDraft { store, handle, max_bytes, waiting: Vec::new(), ordinal: 0, bytes: 0, lines: 0 })
     }
 
-    /// Notes that an output was read: its days begin anew.
+    /// Notes that an output was read, which restarts its retention time.
     pub async fn touch_output(&self, handle: &Handle) -> Result<(), StoreError> {
         let handle = handle.clone();
         self.writer.write(move |session| outputs::touch(session, handle.as_str())).await
@@ -68,7 +68,7 @@ impl OutputDraft {
         self.store.writer.write(finish).await
     }
 
-    /// Throws away what was pushed.
+    /// Discards what was pushed.
     pub async fn discard(self) -> Result<(), StoreError> {
         let handle = self.handle.clone();
         self.store.writer.write(move |session| outputs::discard(session, handle.as_str())).await
@@ -97,7 +97,7 @@ impl OutputDraft {
         let append = move |session: &Session| outputs::append(session, handle.as_str(), &piece, max_bytes);
         let written = self.store.writer.write(append).await;
         if let Err(StoreError::NoRoomForOutput { .. }) = &written {
-            // What was written of it would only take the room of others.
+            // The part written so far would only take room from others.
             let handle = self.handle.clone();
             self.store.writer.write(move |session| outputs::discard(session, handle.as_str())).await?;
         }

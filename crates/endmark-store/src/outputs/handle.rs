@@ -1,18 +1,18 @@
-//! Names that nobody can guess.
+//! Handles of kept outputs, which cannot be guessed.
 
 use std::fmt;
 
-/// How many random bytes a handle has: 128 bits.
+/// Number of random bytes of a handle: 128 bits.
 const RANDOM_BYTES: usize = 16;
-/// What every handle begins with.
+/// First character of every handle.
 const PREFIX: char = 'h';
 
-/// The name of a kept output: `h` and 32 hexadecimal digits, which nobody can guess.
+/// The name of a kept output: `h` and 32 hexadecimal digits, which cannot be guessed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Handle(String);
 
 impl Handle {
-    /// A new one. Fails where the system gives no random bytes; its words are the error.
+    /// Returns a new random handle. The error is the system's message if it provides no random bytes.
     pub fn random() -> Result<Self, String> {
         let mut bytes = [0_u8; RANDOM_BYTES];
         getrandom::fill(&mut bytes).map_err(|error| error.to_string())?;
@@ -21,14 +21,14 @@ impl Handle {
         Ok(Self(std::iter::once(PREFIX).chain(bytes.into_iter().flat_map(digits)).collect()))
     }
 
-    /// Reads one; none if it cannot be one.
+    /// Parses a handle. Returns `None` if the text is not one.
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix(PREFIX)?;
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         (digits.len() == 2 * RANDOM_BYTES && digits.bytes().all(is_digit)).then(|| Self(text.to_owned()))
     }
 
-    /// As it is written.
+    /// Returns the handle as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! Reading a kept output from a program without a runtime: why it cannot be read, and a note that it was.
+//! Reads kept outputs in a program without a runtime: the errors, and the note that an output was read.
 
 use endmark_context::read::{ExcerptError, PartError};
 use endmark_failure::CommandError;
@@ -10,19 +10,19 @@ use crate::location::StoreLocation;
 use crate::runtime;
 use crate::store::Store;
 
-/// What patterns are.
+/// Hint for an invalid pattern.
 const PATTERN_HINT: &str =
     "It is a regular expression of the Rust crate `regex`: no look-around, no back-references.";
 
 impl Handle {
-    /// Reads a handle; the error names it, as where none is kept under it.
+    /// Parses a handle. An invalid handle gives the same error as an unknown one.
     pub fn parse_known(handle: &str) -> Result<Self, CommandError> {
         let unknown = || unreadable(&StoreError::NoOutput { handle: handle.to_owned() });
         Self::parse(handle).ok_or_else(unknown)
     }
 }
 
-/// Notes that an output was read, so that its days begin again. The error is why that cannot be noted.
+/// Notes that an output was read, which restarts its retention time. The error says why it cannot be noted.
 pub fn note_read(location: &StoreLocation, handle: &Handle) -> Result<(), String> {
     let store = Store::open(location).map_err(|error| error.to_string())?;
     let noted = runtime::block_on(async {
@@ -33,7 +33,7 @@ pub fn note_read(location: &StoreLocation, handle: &Handle) -> Result<(), String
     noted.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
 }
 
-/// Why an output cannot be read.
+/// Returns the error for an output that cannot be read.
 pub fn unreadable(error: &StoreError) -> CommandError {
     let code = match error {
         StoreError::NoOutput { .. } => "unknown_handle",

@@ -1,4 +1,4 @@
-//! Supervised runs, written down.
+//! Records supervised runs in the store.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use crate::owner::ELSEWHERE;
 use crate::recorder::Recorder;
 
 impl Recorder {
-    /// Writes how a run stands and what happened, in one transaction; answers once it is committed.
+    /// Writes the state of a run and its events in one transaction. Returns once it is committed.
     pub async fn record_run(&self, run: RunRecord, events: Vec<RunEventRecord>) -> Result<(), StoreError> {
         self.record(Arc::clone(&self.store.owner), run, events).await
     }
 
-    /// The same of a run that another scheduler supervises, whose end nobody here can see.
+    /// Writes a run that another scheduler supervises, whose end no local process can detect.
     pub async fn record_run_of_others(
         &self,
         run: RunRecord,
@@ -31,7 +31,7 @@ impl Recorder {
     ) -> Result<(), StoreError> {
         let run = RunRecord { command: self.clean(&run.command), evidence: self.clean(&run.evidence), ..run };
         let run = match run.task {
-            // What had to be cleaned is not what was asked for any more.
+            // A cleaned request is no longer the original one, so the run cannot be resumed from it.
             Some(task) if self.clean(&task.asked) != task.asked => RunRecord { task: None, ..run },
             task => RunRecord { task, ..run },
         };
@@ -42,8 +42,8 @@ impl Recorder {
         self.store.writer.write(move |session| engine::runs::write(session, &owner, &run, &events)).await
     }
 
-    /// Takes a run up whose supervisor was killed: from now on this process supervises it. False if it is not such a run, or
-    /// another process was faster.
+    /// Takes over a run whose supervisor was killed: from now on this process supervises it. Returns false if the run
+    /// is not lost, or another process took it over first.
     pub async fn take_up_run(&self, id: &str) -> Result<bool, StoreError> {
         let owner = Arc::clone(&self.store.owner);
         let id = id.to_owned();

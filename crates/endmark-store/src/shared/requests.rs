@@ -1,4 +1,4 @@
-//! What requests wait for, and how much of each budget an instance should have at hand.
+//! Requests for shares of budgets, and how much of each budget an instance should have available.
 
 use std::collections::HashMap;
 
@@ -9,14 +9,14 @@ use crate::engine::journal::{GrantedShare, ShareRequest};
 use crate::error::StoreError;
 use crate::leases::BudgetKey;
 
-/// A share that was not used for this long goes back.
+/// A share that was not used for this long is returned.
 const UNUSED_MS: u64 = 2_000;
-/// Requests that follow each other sooner ask for twice as much ahead.
+/// Requests that follow each other faster ask for twice as much ahead.
 const HURRY_MS: u64 = 1_000;
 
 type Answer = oneshot::Sender<Result<(), StoreError>>;
 
-/// Requests for more of budgets.
+/// Waiting requests for shares of budgets.
 #[derive(Default)]
 pub(crate) struct Requests {
     budgets: HashMap<BudgetKey, AskedBudget>,
@@ -43,7 +43,8 @@ impl Requests {
     ) {
         for (key, limit, amount) in claims {
             let budget = self.budgets.entry(key).or_default();
-            // A call that costs nothing needs a share, too: without one nobody knows what others spent.
+            // A call that costs nothing needs a share, too: without one this instance does not know what others
+            // spent.
             let amount = amount.max(1);
             budget.limit = limit;
             budget.least = if budget.least == 0 { amount } else { budget.least.min(amount) };
@@ -61,7 +62,7 @@ impl Requests {
         }
     }
 
-    /// Takes out what is to be asked now, and who waits for it.
+    /// Takes the shares to request now, and the callers that wait for them.
     pub(crate) fn take(&mut self, now_ms: u64, is_closing: bool) -> (Vec<ShareRequest>, Vec<Answer>) {
         let mut requests = Vec::new();
         self.budgets.retain(|key, budget| {
@@ -89,17 +90,17 @@ impl Requests {
         (requests, std::mem::take(&mut self.answers))
     }
 
-    /// Whether anything waits.
+    /// Whether a caller waits.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.answers.is_empty()
     }
 
-    /// Whether a budget of this instance is nearly used up: others wait for what is not in use here.
+    /// Whether a budget of this instance is nearly used up: other instances wait for what is not in use here.
     pub(crate) fn has_tight(&self) -> bool {
         self.budgets.values().any(|budget| budget.is_tight)
     }
 
-    /// Notes what the database answered.
+    /// Notes the database's answer.
     pub(crate) fn note(&mut self, shares: &[GrantedShare]) {
         for share in shares {
             if let Some(budget) = self.budgets.get_mut(&share.key) {

@@ -1,4 +1,4 @@
-//! The thread that talks to the database.
+//! The task that communicates with the database.
 
 use std::mem;
 use std::sync::Arc;
@@ -16,26 +16,26 @@ use crate::engine::journal::{self, Due, Instance, ShareRequest};
 use crate::error::StoreError;
 use crate::leases::BudgetKey;
 
-/// How often the database is asked whether keys changed, and told that this instance is alive.
+/// How often the instance checks for changed keys and reports that it is alive.
 const HEARTBEAT: Duration = Duration::from_millis(400);
 /// How long rows wait for others, to share a transaction.
 const ROW_DELAY: Duration = Duration::from_millis(150);
-/// The same while a budget is nearly used up: others wait for what comes back.
+/// The same while a budget is nearly used up: other instances wait for returned shares.
 const TIGHT_DELAY: Duration = Duration::from_millis(40);
-/// The least time between two transactions: a budget's row takes some hundred updates a second, from all instances.
+/// Minimum time between two transactions: a budget's row takes some hundred updates a second, from all instances.
 const PAUSE: Duration = Duration::from_millis(8);
-/// How long one transaction may take.
+/// Maximum time of one transaction.
 const DEADLINE: Duration = Duration::from_secs(8);
-/// The rest after a failure.
+/// Pause after a failure.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
-/// How long a closing instance tries to tell the database what is left.
+/// How long a closing instance tries to report its remaining data to the database.
 const CLOSING_TIME: Duration = Duration::from_secs(5);
 
-/// Why the database was not told.
+/// Reason of a failed report to the database.
 enum Failure {
-    /// The connection is of no use any more.
+    /// The connection is unusable.
     Lost(StoreError),
-    /// This instance cannot go on with its journal.
+    /// This instance cannot continue with its journal.
     Final(StoreError),
 }
 
@@ -46,7 +46,8 @@ struct Worker {
     rows_seen: u64,
 }
 
-/// Works until the store is closed. Reports the first attempt: an error if the database refuses this instance.
+/// Works until the store is closed. Reports the result of the first attempt: an error if the database rejects this
+/// instance.
 pub(crate) async fn run(state: Arc<State>, instance: Instance, started: mpsc::Sender<Option<StoreError>>) {
     let mut worker = Worker { state, instance, client: None, rows_seen: 0 };
     let first = worker.connect().await;
@@ -87,7 +88,7 @@ impl Worker {
         }
     }
 
-    /// Waits for something to tell, at most until the next heartbeat.
+    /// Waits for something to report, at most until the next heartbeat.
     async fn wait(&mut self) {
         let delay = if locked(&self.state.requests).has_tight() { TIGHT_DELAY } else { ROW_DELAY };
         let begin = Instant::now();
@@ -104,12 +105,12 @@ impl Worker {
         }
     }
 
-    /// Tells the database what is due. Returns whether there is more.
+    /// Reports what is due to the database. Returns whether there is more.
     async fn tell(&mut self, is_closing: bool) -> Result<bool, StoreError> {
         let (requests, answers) = locked(&self.state.requests).take(self.state.clock.now_ms(), is_closing);
         let mut outcome = self.try_tell(requests.clone(), is_closing).await;
         if let Err(Failure::Lost(_)) = outcome {
-            // A server that was restarted: the next connection may work at once.
+            // If the server was restarted, the next connection may work at once.
             self.client = None;
             outcome = self.try_tell(requests, is_closing).await;
         }
@@ -156,7 +157,7 @@ impl Worker {
         let exchanged = exchanged.map_err(|_| lost(format!("no answer within {DEADLINE:?}")))?;
         match exchanged.map_err(|error| lost(words(&error)))? {
             Exchanged::Unknown => {
-                // Registering again forgets what was granted.
+                // Registering again discards what was granted.
                 self.client = None;
                 locked(&self.state.tenure).end();
                 Err(lost("it does not know this instance any more: its shares were forfeited".to_owned()))
@@ -190,7 +191,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Connects, makes the tables where they are missing, and registers this instance.
+    /// Connects, creates missing tables, and registers this instance.
     async fn connect(&mut self) -> Result<(), Failure> {
         let address = self.state.address.clone();
         let mut client = connect(&address).await.map_err(|unconnected| {
@@ -207,7 +208,7 @@ impl Worker {
     async fn register(&mut self, client: &mut Client) -> Result<(), Failure> {
         let address = self.state.address.clone();
         let lost = |error: tokio_postgres::Error| {
-            // A table that may not be made, or is another one than ours.
+            // A table that may not be created, or that differs from the expected one.
             let is_final = error.code().is_some_and(|code| code.code().starts_with("42"));
             let failed = address.failed(words(&error));
             if is_final { Failure::Final(failed) } else { Failure::Lost(failed) }
@@ -217,7 +218,7 @@ impl Worker {
             let address = self.state.address.to_string();
             return Err(Failure::Final(StoreError::NewerDatabase { address, found, known: SCHEMA }));
         }
-        // A connection of this process may be all that was lost: the database knows the token still.
+        // Perhaps only a connection of this process was lost: the database then still knows the token.
         if self.instance.pending.is_empty() {
             self.instance.pending = random();
             self.write_name().await?;
@@ -259,7 +260,7 @@ impl Worker {
         rows == 0 && self.state.writer.write(|session| journal::is_empty(session)).await.unwrap_or(true)
     }
 
-    /// Notes how it went, and reports a change.
+    /// Notes the result, and logs a change.
     fn note(&self, failure: Option<StoreError>) {
         let mut known = locked(&self.state.failure);
         match (&*known, &failure) {
@@ -273,7 +274,7 @@ impl Worker {
     }
 }
 
-/// A budget as the database names it.
+/// Converts a budget's key from the database.
 fn key([scope, subject, window, unit]: [String; 4]) -> BudgetKey {
     BudgetKey {
         scope: Scope::ALL.into_iter().find(|known| known.name() == scope).unwrap_or(Scope::All),
@@ -283,7 +284,7 @@ fn key([scope, subject, window, unit]: [String; 4]) -> BudgetKey {
     }
 }
 
-/// A subject as it was before `database` escaped it.
+/// Restores a subject that `database` escaped.
 fn unescaped(subject: &str) -> String {
     let mut characters = subject.chars();
     let mut text = String::with_capacity(subject.len());
@@ -298,11 +299,11 @@ fn unescaped(subject: &str) -> String {
     text
 }
 
-/// A name that no other instance has.
+/// Returns a name that no other instance has.
 pub(crate) fn random() -> String {
     let mut bytes = [0_u8; 16];
     if getrandom::fill(&mut bytes).is_err() {
-        // Without random bytes the time and the process tell instances apart.
+        // Without random bytes, the time and the process id distinguish instances.
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         bytes[..8].copy_from_slice(&since.as_nanos().to_le_bytes()[..8]);
         bytes[8..12].copy_from_slice(&std::process::id().to_le_bytes());

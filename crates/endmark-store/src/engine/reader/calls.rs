@@ -1,4 +1,4 @@
-//! Reading the calls of requests.
+//! Reads the calls of requests.
 
 use rusqlite::Row;
 
@@ -7,24 +7,25 @@ use crate::engine::Reader;
 use crate::engine::integers::natural;
 use crate::error::StoreError;
 
-/// A row, of whatever `usage` is named behind it; then [`BESIDE`].
+/// Selects the columns of a call. The source of its `usage` row follows, then [`BESIDE`].
 pub(crate) const ROW: &str = "SELECT request_id, call, purpose, session, credential, upstream, format, model, answered_model,
   streamed, mode, started_at, ended_at, http_status, ending, stop, verdict, cut_kind, prompt_tokens, output_tokens,
   cached_tokens, reasoning_tokens, total_tokens, sent_bytes, received_bytes, first_byte_ms, total_ms, w.tokens,
   w.tokens_1h, t.prompt, t.output, b.tier, b.prompt_audio, b.cached_audio, b.completion_audio, b.web_searches FROM ";
 
-/// What stands beside the ledger.
+/// Joins the tables with further columns of a call.
 pub(crate) const BESIDE: &str = " LEFT JOIN usage_cache_writes w USING (request_id, call)
   LEFT JOIN usage_estimates t USING (request_id, call)
   LEFT JOIN usage_billing b USING (request_id, call)";
 
 impl Reader {
-    /// The upstream calls of one request, in the order in which they were made.
+    /// Returns the upstream calls of one request, in the order in which they were made.
     pub fn calls_of(&self, request_id: &str) -> Result<Vec<UsageRow>, StoreError> {
         self.calls(&format!("{ROW} usage {BESIDE} WHERE request_id = ?1 ORDER BY call"), &[&request_id])
     }
 
-    /// The upstream calls of a client by its identity that began from `since` on (UTC), the oldest first, but for so many.
+    /// Returns the upstream calls of a client that began from `since` on (UTC), the oldest first, without the first
+    /// `but_for`.
     pub fn calls_of_client(
         &self,
         identity: &str,
@@ -37,7 +38,7 @@ impl Reader {
         self.calls(&sql, &[&since, &identity, &but_for])
     }
 
-    /// The newest upstream calls, newest first, at most `limit` of them.
+    /// Returns the newest upstream calls, newest first, at most `limit`.
     pub fn recent_calls(&self, limit: u32) -> Result<Vec<UsageRow>, StoreError> {
         self.calls(
             &format!("{ROW} usage {BESIDE} ORDER BY started_at DESC, request_id DESC, call DESC LIMIT ?1"),
@@ -45,8 +46,8 @@ impl Reader {
         )
     }
 
-    /// Calls with a price that sums of tokens do not tell, which began from `since` on and before `until`; with a session,
-    /// those of it alone.
+    /// Returns the calls whose price cannot be derived from sums of tokens and that began from `since` on and before
+    /// `until`. With a session, only the calls of that session.
     pub fn calls_billed_apart(
         &self,
         session: Option<&str>,
@@ -61,7 +62,7 @@ impl Reader {
         self.calls(&sql, &[&since, &until, &session])
     }
 
-    /// The moment so many seconds ago, by the clock of the store, as it writes moments.
+    /// Returns the time `seconds` ago by the store's clock, in the store's format.
     pub fn before(&self, seconds: u64) -> Result<String, StoreError> {
         let span = i64::try_from(seconds).unwrap_or(i64::MAX);
         let read = self.connection().query_row(

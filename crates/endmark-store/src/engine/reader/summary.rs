@@ -1,4 +1,4 @@
-//! What the ledger says of a span of time: how many replies were cut, what became of them, what that cost.
+//! Summary of the ledger over a span of time: how many replies were cut, what became of them, and what that cost.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,22 +10,22 @@ use crate::engine::Reader;
 use crate::engine::sums::{Dimension, Grain};
 use crate::error::StoreError;
 
-/// What is known of the requests of one day, upstream and model.
+/// Summary of the requests of one day, upstream and model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageSummary {
     /// The day, as `YYYY-MM-DD` in UTC.
     pub day: String,
-    /// The upstream that gave the replies.
+    /// The upstream of the replies.
     pub upstream: String,
-    /// The model that was asked for.
+    /// The requested model.
     pub model: String,
-    /// Upstream calls for replies, tries in vain included.
+    /// Upstream calls for replies, including failed attempts.
     pub calls: u64,
-    /// Replies that were looked at.
+    /// Replies that were judged.
     pub judged: u64,
-    /// Of these, replies that were cut.
+    /// Judged replies that were cut.
     pub cut: u64,
-    /// Calls that ended with nothing to look at: refused, lost, cancelled.
+    /// Calls that ended without a reply to judge: refused, lost or cancelled.
     pub without_reply: u64,
     /// Calls whose process was killed.
     pub interrupted: u64,
@@ -38,21 +38,21 @@ pub struct UsageSummary {
 /// Cut replies of one upstream, model, kind of cut and outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CutSummary {
-    /// The upstream that gave the beginning.
+    /// The upstream of the cut reply.
     pub upstream: String,
     /// The model.
     pub model: String,
     /// The kind of cut (PC-8).
     pub kind: String,
-    /// What became of it: `resumed`, `restarted`, `corrected`, `cut` (left so), `exhausted`, `cancelled`, `interrupted`.
+    /// The outcome: `resumed`, `restarted`, `corrected`, `cut` (left cut), `exhausted`, `cancelled` or `interrupted`.
     pub outcome: String,
-    /// How many.
+    /// Number of replies.
     pub replies: u64,
-    /// What one continuation of each would carry again: its prompt and what came of its reply, in tokens.
+    /// Tokens that one continuation of each reply would send again: its prompt and the received part of the reply.
     pub resent_tokens: u64,
-    /// Of these replies, the ones whose tokens are estimated.
+    /// Number of these replies whose tokens are estimated.
     pub estimated: u64,
-    /// Of the replies left cut, the ones that reached the limit which their client set.
+    /// Number of replies left cut that reached the limit set by their client.
     pub at_own_limit: u64,
 }
 
@@ -63,11 +63,11 @@ pub struct CutPeriod {
     pub period: String,
     /// See [`CutSummary::outcome`].
     pub outcome: String,
-    /// How many.
+    /// Number of replies.
     pub replies: u64,
 }
 
-/// Everything a report says.
+/// The data of a report.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct UsageReport {
     /// By day, upstream and model, in that order.
@@ -76,23 +76,23 @@ pub struct UsageReport {
     pub cuts: Vec<CutSummary>,
     /// The same replies by period and outcome, in that order.
     pub cut_periods: Vec<CutPeriod>,
-    /// Requests in all.
+    /// Total number of requests.
     pub requests: u64,
-    /// Calls of recoveries with a price that sums of tokens do not tell.
+    /// Calls of recoveries whose price cannot be derived from sums of tokens.
     pub recoveries_billed_apart: Vec<UsageRow>,
 }
 
-/// A moment behind every row.
+/// A timestamp after every row.
 const AFTER_ALL: &str = "9999-12-31 23:59:59";
 
-/// The purposes of calls whose answers are replies.
+/// The purposes of calls that return replies.
 pub(in crate::engine) const FOR_REPLIES: [&str; 5] = ["reply", "retry", "fallback", "closing", "read"];
 /// The purposes of calls that recover a reply.
 const FOR_RECOVERY: [&str; 2] = ["resume", "correction"];
 
 impl Reader {
-    /// Returns what the ledger contains of the last `seconds` seconds; the sums of the calls that recovered replies go to
-    /// `of_recovery`.
+    /// Returns the ledger's data for the last `seconds` seconds. Passes the sums of the calls that recovered replies
+    /// to `of_recovery`.
     pub fn usage_since(
         &self,
         seconds: u64,
@@ -102,7 +102,7 @@ impl Reader {
         self.usage_between(&from, AFTER_ALL, of_recovery)
     }
 
-    /// Returns what the ledger contains of the span of the same length before the last `seconds` seconds.
+    /// Returns the ledger's data for the span of the same length before the last `seconds` seconds.
     pub fn usage_before(
         &self,
         seconds: u64,
@@ -112,9 +112,9 @@ impl Reader {
         self.usage_between(&from, &until, of_recovery)
     }
 
-    /// Returns the moment `seconds` seconds ago with its milliseconds.
+    /// Returns the time `seconds` seconds ago, with milliseconds.
     fn exactly_before(&self, seconds: u64) -> Result<String, StoreError> {
-        // The furthest SQLite's calendar goes back is the year 0.
+        // SQLite's calendar goes back to the year 0 at most.
         let seconds = i64::try_from(seconds).unwrap_or(i64::MAX).min(60_000_000_000);
         let read = self.connection().query_row(
             "SELECT strftime('%Y-%m-%d %H:%M:%f', 'now', '-' || ?1 || ' seconds')",

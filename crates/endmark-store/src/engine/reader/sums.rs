@@ -1,4 +1,4 @@
-//! Reading sums of calls: of whole days and hours as they stand in the table, of what is left call by call.
+//! Reads sums of calls: whole days and hours from the table of sums, the rest call by call.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,27 +12,27 @@ use crate::engine::sums::{Dimension, Grain, Place, Summing, UNSUMMED};
 use crate::engine::{Reader, cuts};
 use crate::error::StoreError;
 
-/// Calls that count together.
+/// Calls that are counted together.
 #[derive(Debug, Clone, Copy)]
 pub struct Summed<'a> {
-    /// When they began: the day, as `YYYY-MM-DD` in UTC, and what follows of it.
+    /// Time at which they began: the day, as `YYYY-MM-DD` in UTC, and possibly more.
     pub at: &'a str,
-    /// The session or the client's key, where calls are summed by these.
+    /// The session or the client's key, if calls are summed by these.
     pub key: &'a str,
-    /// What they have in common.
+    /// The class that they have in common.
     pub class: &'a CallClass,
     /// Their sums.
     pub sums: &'a CallSums,
 }
 
-/// A span of time, as the store writes moments.
+/// A span of time, in the store's timestamp format.
 struct Span<'a> {
     since: &'a str,
     until: &'a str,
 }
 
 impl<'a> Span<'a> {
-    /// The days or hours at its two ends that are not all within it.
+    /// Returns the days or hours at its two ends that are only partly within it.
     fn ends(&self, grain: Grain) -> Vec<&'a str> {
         let (opens, closes) = bounds(grain);
         let mut ends = vec![grain.of(self.since), grain.of(self.until)];
@@ -44,7 +44,7 @@ impl<'a> Span<'a> {
     }
 }
 
-/// What follows a day or an hour at its beginning, and what no moment within it is behind.
+/// Returns the suffix of a period's first timestamp, and a suffix that sorts after every timestamp in it.
 fn bounds(grain: Grain) -> (&'static str, &'static str) {
     match grain {
         Grain::Day => (" 00:00:00", " 24"),
@@ -53,8 +53,8 @@ fn bounds(grain: Grain) -> (&'static str, &'static str) {
 }
 
 impl Reader {
-    /// Gives the sums of all calls that began from `since` on and before `until` (as `YYYY-MM-DD HH:MM:SS`, UTC) to `each`, in
-    /// no order and in as many parts as it takes. `only` names the one session or key that is meant.
+    /// Passes the sums of all calls that began from `since` on and before `until` (`YYYY-MM-DD HH:MM:SS`, UTC) to
+    /// `each`. They come in no order and in several parts. `only` restricts them to one session or key.
     pub fn sums(
         &self,
         (by, only): (Dimension, Option<&str>),
@@ -63,7 +63,7 @@ impl Reader {
         mut each: impl FnMut(&Summed<'_>),
     ) -> Result<(), StoreError> {
         let mut read = || -> rusqlite::Result<()> {
-            // All at one moment: calls move from one part to the other.
+            // Reads everything in one transaction, because calls move from one part to the other.
             let moment = self.connection().unchecked_transaction()?;
             let span = Span { since, until };
             let by_key = (by, only);
@@ -106,7 +106,7 @@ impl Reader {
         read().map_err(|error| self.failed(&error))
     }
 
-    /// The days or hours between these two that are all within the span.
+    /// Passes the days or hours between these two that are wholly within the span.
     fn whole_periods(
         &self,
         grain: Grain,
@@ -135,7 +135,7 @@ impl Reader {
             only
         ])?;
         while let Some(row) = rows.next()? {
-            // A class of which there is a sum is there.
+            // Every class of a sum exists.
             let Some(class) = classes.get(&row.get(2)?) else { continue };
             let text = |column| row.get_ref(column).and_then(|text| Ok(text.as_str()?));
             each(&Summed { at: text(0)?, key: text(1)?, class, sums: &counts(row, 3)? });
@@ -177,7 +177,7 @@ impl Reader {
             .collect()
     }
 
-    /// Sums all calls once more; answers the first day on which the table says something else.
+    /// Sums all calls again. Returns the first day on which the table differs.
     pub fn wrong_sums(&self) -> Result<Option<String>, StoreError> {
         let read = || -> rusqlite::Result<Option<String>> {
             let _moment = self.connection().unchecked_transaction()?;

@@ -13,21 +13,21 @@ use crate::{Reader, Store, StoreLocation};
 /// The first of November 2026.
 const NOVEMBER_MS: u64 = 1_793_491_200_000;
 
-/// What happens to the ledger between two looks at its sums.
+/// What happens to the ledger between two checks of its sums.
 #[derive(Debug, Clone)]
 enum Event {
-    /// Calls that began in this minute are written in one transaction; their other fields come out of the numbers.
+    /// Calls that began in this minute are written in one transaction. The numbers determine their other fields.
     Written { minute: u32, numbers: Vec<u32> },
-    /// So many calls, the oldest or the newest, are forgotten.
+    /// The oldest or the newest calls are deleted.
     Forgotten { calls: u8, newest: bool },
-    /// What is not summed yet is.
+    /// The calls that no sum contains yet are summed.
     Summed,
 }
 
 fn event() -> impl Strategy<Value = Event> {
     let numbers = prop_oneof![
         prop::collection::vec(any::<u32>(), 1..4),
-        // Many that have much in common are summed at once.
+        // Many calls that have much in common are summed at once.
         (any::<u32>(), 3..12_usize).prop_map(|(number, calls)| vec![number; calls]),
     ];
     prop_oneof![
