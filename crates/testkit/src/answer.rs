@@ -1,10 +1,10 @@
-//! What the upstream sends back, and how it fails while doing so.
+//! Scripted responses of the upstream, and their faults.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// One scripted answer: status, header, body, pace and fault.
+/// One scripted response: status, header, body, pace and fault.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub(crate) status: u16,
@@ -18,29 +18,29 @@ pub struct Answer {
     pub(crate) fault: Option<(FaultAt, Fault)>,
 }
 
-/// How an answer goes wrong.
+/// The fault of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The connection is reset (RST).
     Reset,
-    /// The connection is closed in order (FIN), though the body is not at its end.
+    /// The connection is closed in order (FIN), although the body is not complete.
     Close,
-    /// Nothing more comes, and the connection stays open.
+    /// Nothing more is sent, and the connection stays open.
     Stall,
-    /// The next chunk's size is not a number. In a body with a length, the same bytes stand for the rest.
+    /// The next chunk's size is not a number. In a body with a length, the same bytes replace the rest.
     MalformedChunk,
 }
 
-/// Where a fault strikes.
+/// Position of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FaultAt {
     /// Instead of the status line.
     Head,
-    /// After so many bytes of the body; at its end if it is shorter.
+    /// After this many bytes of the body; at its end if it is shorter.
     Body(usize),
 }
 
-/// How the end of the body is told.
+/// How the end of the body is marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
     Length,
@@ -49,7 +49,7 @@ pub(crate) enum Framing {
 }
 
 impl Answer {
-    /// Any status, with a body of this type.
+    /// Creates a response with this status, content type and body.
     pub fn new(status: u16, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         Self {
             status,
@@ -64,12 +64,12 @@ impl Answer {
         }
     }
 
-    /// A JSON body with a `content-length`.
+    /// Creates a response with a JSON body and a `content-length`.
     pub fn json(status: u16, body: &Value) -> Self {
         Self::new(status, "application/json", body.to_string())
     }
 
-    /// A stream of server-sent events: each frame, with its own blank line, is a chunk of its own.
+    /// Creates a stream of server-sent events. Each frame includes its blank line and is sent as one chunk.
     pub fn sse<I>(frames: I) -> Self
     where
         I: IntoIterator,
@@ -81,42 +81,42 @@ impl Answer {
         answer
     }
 
-    /// An HTML page, as a proxy in front of the provider sends it.
+    /// Creates an HTML page, as a proxy in front of the provider sends it.
     pub fn html(status: u16) -> Self {
         let body = format!("<html><head><title>{status}</title></head><body><h1>{status}</h1></body></html>");
         Self::new(status, "text/html", body)
     }
 
-    /// 401, in OpenAI's shape.
+    /// Creates a 401 error in OpenAI's format.
     pub fn unauthorized() -> Self {
         Self::error(401, "invalid_request_error", Some("invalid_api_key"), "Incorrect API key provided")
     }
 
-    /// 429 with `retry-after` in seconds.
+    /// Creates a 429 error with `retry-after` in seconds.
     pub fn rate_limited(retry_after: u32) -> Self {
         Self::error(429, "rate_limit_error", Some("rate_limit_exceeded"), "Rate limit reached")
             .header("retry-after", &retry_after.to_string())
     }
 
-    /// 500, in OpenAI's shape.
+    /// Creates a 500 error in OpenAI's format.
     pub fn server_error() -> Self {
         Self::error(500, "server_error", None, "The server had an error while processing your request")
     }
 
-    /// An error in OpenAI's shape.
+    /// Creates an error in OpenAI's format.
     pub fn error(status: u16, kind: &str, code: Option<&str>, message: &str) -> Self {
         let error = json!({ "message": message, "type": kind, "param": null, "code": code });
         Self::json(status, &json!({ "error": error }))
     }
 
-    /// No status line at all: the fault strikes when the request has been read.
+    /// Creates a response without a status line: the fault occurs when the request has been read.
     pub fn none(fault: Fault) -> Self {
         let mut answer = Self::new(200, "text/plain", "");
         answer.fault = Some((FaultAt::Head, fault));
         answer
     }
 
-    /// One more header field.
+    /// Adds a header field.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
@@ -144,14 +144,14 @@ impl Answer {
         self
     }
 
-    /// Sends the body in writes, and chunks, of so many bytes; 1 splits at every byte.
+    /// Sends the body in writes, and chunks, of this many bytes; 1 splits at every byte.
     #[must_use]
     pub fn split(mut self, bytes: usize) -> Self {
         self.split = Some(bytes.max(1));
         self
     }
 
-    /// Does not say what the body is.
+    /// Removes the content type.
     #[must_use]
     pub fn without_type(mut self) -> Self {
         self.headers.retain(|(name, _)| name != "content-type");
@@ -172,54 +172,54 @@ impl Answer {
         self
     }
 
-    /// Goes wrong after so many bytes of the body (without chunk sizes); at its end if it is shorter, but
-    /// before the end is told.
+    /// Commits a fault after this many bytes of the body, not counting chunk sizes. If the body is shorter, the fault
+    /// occurs after its last byte, but before its end is marked.
     #[must_use]
     pub fn fault(mut self, after: usize, fault: Fault) -> Self {
         self.fault = Some((FaultAt::Body(after), fault));
         self
     }
 
-    /// Resets the connection after so many bytes of the body.
+    /// Resets the connection after this many bytes of the body.
     #[must_use]
     pub fn reset_after(self, bytes: usize) -> Self {
         self.fault(bytes, Fault::Reset)
     }
 
-    /// Closes the connection after so many bytes of the body.
+    /// Closes the connection after this many bytes of the body.
     #[must_use]
     pub fn close_after(self, bytes: usize) -> Self {
         self.fault(bytes, Fault::Close)
     }
 
-    /// Says nothing more after so many bytes of the body.
+    /// Stops sending after this many bytes of the body.
     #[must_use]
     pub fn stall_after(self, bytes: usize) -> Self {
         self.fault(bytes, Fault::Stall)
     }
 
-    /// Leaves out the frame `data: [DONE]`; the HTTP body ends in order all the same.
+    /// Leaves out the frame `data: [DONE]`; the HTTP body still ends in order.
     #[must_use]
     pub fn without_done(mut self) -> Self {
         self.parts.retain(|part| part.as_slice() != crate::chat::DONE.as_bytes());
         self
     }
 
-    /// Keeps the first so many parts of the body (frames) and ends the HTTP body in order after them.
+    /// Keeps only the first `parts` parts of the body (frames); the HTTP body still ends in order.
     #[must_use]
     pub fn only_first(mut self, parts: usize) -> Self {
         self.parts.truncate(parts);
         self
     }
 
-    /// Adds a frame, or more of the body, at the end.
+    /// Adds a frame, or another part of the body, at the end.
     #[must_use]
     pub fn and(mut self, part: impl Into<Vec<u8>>) -> Self {
         self.parts.push(part.into());
         self
     }
 
-    /// The whole body, as it would come without a fault.
+    /// Returns the whole body, as it would be sent without a fault.
     pub fn body(&self) -> Vec<u8> {
         self.parts.concat()
     }

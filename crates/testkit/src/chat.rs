@@ -5,12 +5,12 @@ use serde_json::{Map, Value, json};
 /// The last frame of a stream.
 pub(crate) const DONE: &str = "data: [DONE]\n\n";
 
-/// A whole reply with text; usage is (prompt tokens, output tokens).
+/// Returns a whole reply with text; usage is (prompt tokens, output tokens).
 pub fn chat_reply(text: &str, finish: &str, usage: (u64, u64)) -> Value {
     reply(&json!({ "role": "assistant", "content": text, "refusal": null }), finish, usage)
 }
 
-/// A whole reply with tool calls, each as (id, name, arguments).
+/// Returns a whole reply with tool calls, each as (id, name, arguments).
 pub fn chat_tool_reply(calls: &[(&str, &str, &str)], finish: &str, usage: (u64, u64)) -> Value {
     let calls: Vec<Value> = calls
         .iter()
@@ -36,18 +36,18 @@ pub(crate) fn usage_of((prompt, output): (u64, u64)) -> Value {
     json!({ "prompt_tokens": prompt, "completion_tokens": output, "total_tokens": prompt + output })
 }
 
-/// The frames of a stream with these texts, one after the other, up to and including `[DONE]`.
+/// Returns the frames of a stream with these texts, including `[DONE]`.
 pub fn chat_stream(deltas: &[&str], finish: &str) -> Vec<String> {
     deltas.iter().fold(ChatFrames::new(), |frames, delta| frames.text(delta)).finish(finish).done()
 }
 
-/// The frame with which a provider reports an error in mid-stream.
+/// Returns the frame with which a provider reports an error in the middle of a stream.
 pub fn error_event(message: &str) -> String {
     let error = json!({ "message": message, "type": "server_error", "param": null, "code": null });
     frame(&json!({ "error": error }))
 }
 
-/// The frames of a stream, one by one. The first one, which names the role, is there already.
+/// Builds the frames of a stream. The first frame, which names the role, is already included.
 #[derive(Debug, Clone)]
 pub struct ChatFrames {
     frames: Vec<String>,
@@ -61,38 +61,38 @@ impl Default for ChatFrames {
 }
 
 impl ChatFrames {
-    /// A stream that has begun.
+    /// Creates a stream with its first frame.
     pub fn new() -> Self {
         let begun = Self { frames: Vec::new(), choice: 0 };
         begun.delta(&json!({ "role": "assistant", "content": "", "refusal": null }))
     }
 
-    /// What follows belongs to this choice.
+    /// Selects the choice of the following frames.
     #[must_use]
     pub fn choice(mut self, index: u32) -> Self {
         self.choice = index;
         self
     }
 
-    /// Some text.
+    /// Adds text.
     #[must_use]
     pub fn text(self, text: &str) -> Self {
         self.delta(&json!({ "content": text }))
     }
 
-    /// Some reasoning, under the name that open servers have for it.
+    /// Adds reasoning, under the name that open-source servers use.
     #[must_use]
     pub fn reasoning(self, text: &str) -> Self {
         self.delta(&json!({ "reasoning_content": text }))
     }
 
-    /// Some of a refusal.
+    /// Adds a part of a refusal.
     #[must_use]
     pub fn refusal(self, text: &str) -> Self {
         self.delta(&json!({ "refusal": text }))
     }
 
-    /// The beginning of a tool call.
+    /// Begins a tool call.
     #[must_use]
     pub fn tool_call(self, index: u32, id: &str, name: &str) -> Self {
         let function = json!({ "name": name, "arguments": "" });
@@ -100,46 +100,46 @@ impl ChatFrames {
         self.delta(&json!({ "tool_calls": [call] }))
     }
 
-    /// More of a tool call's arguments.
+    /// Adds a part of a tool call's arguments.
     #[must_use]
     pub fn arguments(self, index: u32, arguments: &str) -> Self {
         let call = json!({ "index": index, "function": { "arguments": arguments } });
         self.delta(&json!({ "tool_calls": [call] }))
     }
 
-    /// Any delta.
+    /// Adds any delta.
     #[must_use]
     pub fn delta(self, delta: &Value) -> Self {
         let choice = json!({ "index": self.choice, "delta": delta, "logprobs": null, "finish_reason": null });
         self.chunk(&json!([choice]), None)
     }
 
-    /// The chunk with the finish reason.
+    /// Adds the chunk with the finish reason.
     #[must_use]
     pub fn finish(self, reason: &str) -> Self {
         let choice = json!({ "index": self.choice, "delta": {}, "logprobs": null, "finish_reason": reason });
         self.chunk(&json!([choice]), None)
     }
 
-    /// The chunk with the usage and no choices, as (prompt tokens, output tokens).
+    /// Adds the chunk with the usage and no choices, as (prompt tokens, output tokens).
     #[must_use]
     pub fn usage(self, usage: (u64, u64)) -> Self {
         self.chunk(&json!([]), Some(usage_of(usage)))
     }
 
-    /// Any bytes: a comment, an error event, an unfinished line.
+    /// Adds any bytes: a comment, an error event, an unfinished line.
     #[must_use]
     pub fn raw(mut self, frame: &str) -> Self {
         self.frames.push(frame.to_owned());
         self
     }
 
-    /// The frames so far, without `[DONE]`.
+    /// Returns the frames so far, without `[DONE]`.
     pub fn cut(self) -> Vec<String> {
         self.frames
     }
 
-    /// The frames with `[DONE]` at their end.
+    /// Returns the frames, ending with `[DONE]`.
     pub fn done(self) -> Vec<String> {
         self.raw(DONE).frames
     }

@@ -1,4 +1,4 @@
-//! A plain client that hides nothing: bytes as they arrive, and how the body ended.
+//! A plain client that hides nothing: it shows the bytes as they arrive, and how the body ended.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use crate::PATIENCE;
 use crate::http1::{Body, Wire, find};
 
-/// A request to be sent on a connection of its own.
+/// A request with its own connection.
 #[derive(Debug, Clone)]
 pub struct Request {
     address: SocketAddr,
@@ -21,7 +21,7 @@ pub struct Request {
     body: Vec<u8>,
 }
 
-/// A reply whose body is still to be read. Dropping it is how a client goes away.
+/// A reply whose body is not read yet. Dropping it disconnects the client.
 pub struct OpenReply {
     /// The status code.
     pub status: u16,
@@ -32,31 +32,31 @@ pub struct OpenReply {
     unread: Vec<u8>,
 }
 
-/// A reply read to its end, whichever that was.
+/// A reply read to its end, complete or not.
 #[derive(Debug, Clone)]
 pub struct Reply {
     /// The status code.
     pub status: u16,
     /// The fields in their order.
     pub headers: Vec<(String, String)>,
-    /// The body, out of its transfer coding.
+    /// The body, without its transfer coding.
     pub body: Vec<u8>,
-    /// Whether the body came to the end that HTTP promised.
+    /// Whether the body reached the end that HTTP announced.
     pub complete: bool,
 }
 
 impl Request {
-    /// A request without a body.
+    /// Creates a request without a body.
     pub fn get(address: SocketAddr, path: &str) -> Self {
         Self::new("GET", address, path)
     }
 
-    /// A request with a body to be added.
+    /// Creates a request to which a body is added.
     pub fn post(address: SocketAddr, path: &str) -> Self {
         Self::new("POST", address, path)
     }
 
-    /// A request with any method.
+    /// Creates a request with any method.
     pub fn new(method: &str, address: SocketAddr, path: &str) -> Self {
         Self {
             address,
@@ -67,20 +67,20 @@ impl Request {
         }
     }
 
-    /// One more header field.
+    /// Adds a header field.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// A JSON body.
+    /// Sets a JSON body.
     #[must_use]
     pub fn json(self, body: &Value) -> Self {
         self.header("content-type", "application/json").body(body.to_string())
     }
 
-    /// Any body, whether it is valid or not.
+    /// Sets any body, valid or not.
     #[must_use]
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = body.into();
@@ -107,7 +107,7 @@ impl Request {
                 head.extend(["content-length: ", &self.body.len().to_string(), "\r\n"]);
             }
             wire.stream.write_all((head + "\r\n").as_bytes()).await?;
-            // A server may answer, and close, before it has read the whole body (413).
+            // A server may answer and close before it has read the whole body (413).
             let written = wire.stream.write_all(&self.body).await;
             let Some(head) = wire.head().await? else {
                 return Err(written.err().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into()));
@@ -123,12 +123,12 @@ impl Request {
 }
 
 impl OpenReply {
-    /// The first field of this name, in any case.
+    /// Returns the first field of this name, in any case.
     pub fn header(&self, name: &str) -> Option<&str> {
         find(&self.headers, name)
     }
 
-    /// The next bytes of the body as they come; none at its proper end, an error where it is cut.
+    /// Returns the next bytes of the body as they arrive; `None` at its proper end, an error if it is cut.
     pub async fn next_bytes(&mut self) -> io::Result<Option<Vec<u8>>> {
         if !self.unread.is_empty() {
             return Ok(Some(std::mem::take(&mut self.unread)));
@@ -136,7 +136,7 @@ impl OpenReply {
         patiently(self.wire.part(&mut self.body)).await
     }
 
-    /// The next frame of an event stream, up to and including its blank line; none at the end.
+    /// Returns the next frame of an event stream, including its blank line; `None` at the end.
     pub async fn next_frame(&mut self) -> io::Result<Option<String>> {
         let mut frame = Vec::new();
         while let Some(bytes) = self.next_bytes().await? {
@@ -149,7 +149,7 @@ impl OpenReply {
         Ok((!frame.is_empty()).then(|| text(frame)))
     }
 
-    /// Reads the rest.
+    /// Reads the rest of the body.
     pub async fn read(mut self) -> Reply {
         let mut body = Vec::new();
         let complete = loop {
@@ -163,30 +163,30 @@ impl OpenReply {
         Reply { status: self.status, headers: self.headers, body, complete }
     }
 
-    /// Goes away without a word: the connection is reset (RST).
+    /// Disconnects without notice: the connection is reset (RST).
     pub fn reset(self) {
         self.wire.stream.set_zero_linger().expect("SO_LINGER can be set");
     }
 }
 
 impl Reply {
-    /// The first field of this name, in any case.
+    /// Returns the first field of this name, in any case.
     pub fn header(&self, name: &str) -> Option<&str> {
         find(&self.headers, name)
     }
 
-    /// The body as text.
+    /// Returns the body as text.
     pub fn text(&self) -> String {
         text(self.body.clone())
     }
 
-    /// The body as JSON.
+    /// Returns the body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&self.body)))
     }
 
-    /// The data of each event of a stream, `[DONE]` included; comments and empty events left out.
+    /// Returns the data of each event of a stream, including `[DONE]`, without comments and empty events.
     pub fn events(&self) -> Vec<String> {
         let data_of = |frame: &str| {
             let lines = frame.lines().filter_map(|line| line.strip_prefix("data:"));
@@ -196,7 +196,7 @@ impl Reply {
         text.split("\n\n").map(data_of).filter(|data| !data.is_empty()).collect()
     }
 
-    /// The events that are JSON, which leaves out `[DONE]`.
+    /// Returns the events that are JSON, so without `[DONE]`.
     pub fn json_events(&self) -> Vec<Value> {
         let events = self.events();
         let json = events.iter().filter(|data| *data != "[DONE]");

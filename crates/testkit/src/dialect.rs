@@ -1,4 +1,4 @@
-//! The scripted model behind other wire formats than Chat Completions.
+//! The scripted model in other wire formats than Chat Completions.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::script::Respond;
 use crate::tokens::tokens;
 use crate::upstream::Received;
 
-/// A wire format that the scripted model can be asked in.
+/// A wire format of the scripted model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     /// OpenAI Responses.
@@ -20,30 +20,30 @@ pub enum Dialect {
     Gemini,
 }
 
-/// A model that is asked in a dialect, and answers in it: whatever answers Chat Completions.
+/// Wraps a model that answers Chat Completions, so that it is asked and answers in a dialect.
 pub struct Speaking<M = ScriptedModel> {
     dialect: Dialect,
     model: M,
 }
 
-/// What a client puts together of an answer.
+/// The content of a response, as a client assembles it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Heard {
     /// The text.
     pub text: String,
-    /// The calls: name and arguments.
+    /// The tool calls: name and arguments.
     pub calls: Vec<(String, String)>,
-    /// The provider's word for why it ended.
+    /// The provider's reason for the end.
     pub stop: Option<String>,
-    /// The error that the answer is, or ended in.
+    /// The error of the response or at its end.
     pub error: Option<Value>,
-    /// What Endmark says of it, in a stream.
+    /// Endmark's own data in a stream.
     pub endmark: Option<Value>,
-    /// Output tokens, as they are counted at the end.
+    /// Output tokens, as reported at the end.
     pub output_tokens: Option<u64>,
 }
 
-/// What the model said.
+/// The model's reply.
 struct Said {
     text: String,
     call: Option<(String, String)>,
@@ -52,7 +52,7 @@ struct Said {
 }
 
 impl<M: Respond> Speaking<M> {
-    /// This model, in this dialect.
+    /// Creates the wrapper for this dialect and model.
     pub fn new(dialect: Dialect, model: M) -> Self {
         Self { dialect, model }
     }
@@ -94,10 +94,10 @@ impl<M: Respond> Respond for Speaking<M> {
 }
 
 impl Dialect {
-    /// Every dialect.
+    /// All dialects.
     pub const ALL: [Self; 3] = [Self::Responses, Self::Messages, Self::Gemini];
 
-    /// The path of a request.
+    /// Returns the path of a request.
     pub fn path(self, stream: bool) -> &'static str {
         match (self, stream) {
             (Self::Responses, _) => "/v1/responses",
@@ -107,7 +107,7 @@ impl Dialect {
         }
     }
 
-    /// A request with one user message.
+    /// Returns a request with one user message.
     pub fn request(self, limit: u64, stream: bool) -> Value {
         let mut body = match self {
             Self::Responses => json!({"model": "scripted", "max_output_tokens": limit, "input": "Tell."}),
@@ -124,7 +124,7 @@ impl Dialect {
         body
     }
 
-    /// The tools of a request that offers this one.
+    /// Returns the tools of a request that offers this one.
     pub fn tools(self, name: &str) -> Value {
         let schema = json!({"type": "object"});
         match self {
@@ -136,7 +136,7 @@ impl Dialect {
         }
     }
 
-    /// An error in the provider's shape.
+    /// Returns an error in the provider's format.
     pub fn error(self, status: u16, message: &str) -> Answer {
         let body = match self {
             Self::Responses => {
@@ -152,7 +152,7 @@ impl Dialect {
         Answer::json(status, &body)
     }
 
-    /// The same request in Chat Completions.
+    /// Converts a request to Chat Completions.
     fn as_chat(self, body: &Value) -> Value {
         let text = |content: &Value| -> String {
             let parts = content.as_array().cloned().unwrap_or_default();
@@ -205,7 +205,7 @@ impl Dialect {
     }
 
     fn whole(self, said: &Said) -> Value {
-        // Where arguments are an object, a server has nothing to show of those that were cut.
+        // If arguments are an object, a server cannot show arguments that were cut.
         let object = |arguments: &str| serde_json::from_str::<Value>(arguments).unwrap_or_else(|_| json!({}));
         match self {
             Self::Responses => self.response(said, "resp_scripted"),
@@ -265,7 +265,7 @@ impl Dialect {
             "usage": {"input_tokens": 5, "output_tokens": said.output, "total_tokens": 5 + said.output}})
     }
 
-    /// The frames of a stream, one token each.
+    /// Returns the frames of a stream, one token each.
     fn stream(self, said: &Said) -> Vec<String> {
         match self {
             Self::Responses => self.response_stream(said),
@@ -386,7 +386,7 @@ impl Dialect {
         pieces.into_iter().enumerate().map(frame).collect()
     }
 
-    /// What a client puts together of this answer.
+    /// Assembles the content of a response, as a client does.
     pub fn hear(self, reply: &Reply) -> Heard {
         let streams = reply.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
         let mut heard = Heard::default();
@@ -413,7 +413,7 @@ impl Dialect {
                 Self::Responses => match event["type"].as_str().unwrap_or_default() {
                     "response.output_text.delta" => heard.text += event["delta"].as_str().unwrap_or_default(),
                     "response.completed" | "response.incomplete" => {
-                        // The last event says all of it again, and must say the same.
+                        // The last event repeats the whole text, which must be the same.
                         let flowed = std::mem::take(&mut heard.text);
                         Self::hear_response(&event["response"], &mut heard);
                         assert_eq!(flowed, heard.text, "the end repeats another text");

@@ -1,15 +1,15 @@
-//! The public failover exam: sixteen ways in which a provider breaks, and what a good gateway makes of each.
+//! The public failover exam: sixteen ways in which a provider fails, and what a good gateway makes of each.
 //!
 //! Rebuilt from the published descriptions of [Failover Bench](https://github.com/failoverbench/failoverbench)
-//! (methodology 0.1), with a text, waits and code of its own. Stricter where that costs nothing: the provider
-//! that takes over knows only its own model and its own key, the caller takes no event that is not JSON, and in
-//! S14 the provider that broke off stays away.
+//! (methodology 0.1), with its own text, waits and code. It is stricter where that costs nothing: the fallback
+//! provider knows only its own model and key, the caller accepts no event that is not JSON, and in S14 the provider
+//! that broke off stays down.
 //!
-//! It is taken in four formats; what the published one says of Chat Completions is said in each as its provider
-//! says it: its errors, its events, and what stands behind the last of them.
+//! It is run in four formats. The published exam describes Chat Completions; the other formats use their provider's
+//! own errors, events and last event.
 //!
-//! A candidate is any address that speaks the format, forwards to a [`Provider`] with the fault, and may
-//! fall back to a healthy one. It is judged by what its caller got and by what the providers saw.
+//! A candidate is any address that supports the format, forwards to a [`Provider`] with the fault, and may fall back
+//! to a healthy one. It is judged by what its caller received and what the providers saw.
 
 mod call;
 mod checks;
@@ -25,47 +25,47 @@ pub use format::Format;
 pub use provider::Provider;
 pub use sit::{Marks, sit};
 
-/// The model the caller asks for.
+/// The model that the caller requests.
 pub const MODEL: &str = "exam-primary";
-/// The only model that the provider that takes over has.
+/// The only model of the fallback provider.
 pub const FALLBACK_MODEL: &str = "exam-fallback";
-/// A model that always answers, to see whether the candidate is still well after a fault.
+/// A model that always answers, to check whether the candidate still works after a fault.
 pub const HEALTHY_MODEL: &str = "exam-healthy";
-/// Asked for this model, a provider that is down is well again.
+/// A request for this model restores a provider that is down.
 const WELL_AGAIN: &str = "exam-well-again";
-/// The only key that the provider that takes over accepts.
+/// The only key that the fallback provider accepts.
 pub const FALLBACK_KEY: &str = "key-of-the-fallback";
 
-/// Every whole answer: sixty words, so that a cut one is never taken for it.
+/// The text of every whole reply: sixty words, so that a cut reply is never taken for it.
 pub const ANSWER: &str = "A gateway is judged on the worst day of the provider behind it. When streams \
 stop in the middle of a word, when errors arrive dressed as answers, and when nothing arrives at all, \
 somebody has to notice, decide, and finish the work honestly. Whoever only forwards bytes forwards every \
 broken promise as well, and then calls that success too.";
 
-/// The words after which a stream dies (S08, S14).
+/// Words after which a stream dies (S08, S14).
 const WORDS_BEFORE_CUT: usize = 40;
-/// The words after which a stream falls silent (S09).
+/// Words after which a stream falls silent (S09).
 const WORDS_BEFORE_STALL: usize = 20;
-/// The words before the event that is no JSON (S10).
+/// Words before the event that is not JSON (S10).
 const WORDS_BEFORE_GARBAGE: usize = 10;
 
-/// How long the faults last. The published waits are up to a minute; these keep their order and proportions.
+/// Durations of the faults. The published waits are up to a minute; these keep their order and proportions.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     /// S01: `Retry-After`, in seconds.
     pub retry_after: u32,
-    /// S07: from the head to the first token.
+    /// S07: time from the head to the first token.
     pub slow: Duration,
-    /// S15: for how many requests the provider is down.
+    /// S15: number of requests for which the provider is down.
     pub outage: usize,
-    /// S15: how many are sent at most until it is used again.
+    /// S15: maximum number of requests until the provider is used again.
     pub after: usize,
-    /// S15: from the end of one to the next.
+    /// S15: time from the end of one request to the next.
     pub between: Duration,
 }
 
 impl Pace {
-    /// Short waits, where they matter: what is not to be waited for is long.
+    /// Short waits where they matter; a wait that the candidate should not sit out is long.
     pub const QUICK: Self = Self {
         retry_after: 1,
         slow: Duration::from_secs(20),
@@ -75,7 +75,7 @@ impl Pace {
     };
 }
 
-/// What a provider does wrong.
+/// The fault of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failing {
     /// 429 with `Retry-After`, once.
@@ -88,42 +88,42 @@ pub enum Failing {
     Overloaded,
     /// A reset before the head, once.
     ResetOnce,
-    /// Takes the request, and never answers.
+    /// The request is read and never answered.
     Silent,
-    /// The head at once, the first token late.
+    /// The head is sent at once, the first token late.
     SlowToBegin,
-    /// The stream dies, and the next request finds the provider well.
+    /// The stream dies, but the next request finds the provider healthy.
     Cut,
-    /// The stream dies, and the provider with it.
+    /// The stream dies, and the provider stays down.
     CutForGood,
     /// The stream falls silent with its connection open.
     Stalls,
-    /// One event of the stream is no JSON.
+    /// One event of the stream is not JSON.
     Garbage,
-    /// The stream is whole but for what is said last: `[DONE]`, `message_stop`, else the end of the body.
+    /// The stream is whole except for its last item: `[DONE]`, `message_stop`, or else the end of the body.
     WithoutDone,
     /// 400: the request is longer than the model's window.
     TooLong,
-    /// 400: refused by the provider's filter; Gemini answers 200 with nothing but the reason.
+    /// 400: rejected by the provider's filter. Gemini answers 200 with only the reason.
     Filtered,
-    /// 503 until it is said to be well.
+    /// 503 until a request restores it.
     Flaps,
-    /// Nothing.
+    /// No fault.
     Never,
 }
 
-/// One question of the exam.
+/// One scenario of the exam.
 #[derive(Debug, Clone, Copy)]
 pub struct Scenario {
     /// The exam's own id.
     pub id: &'static str,
-    /// What goes wrong.
+    /// The fault.
     pub failing: Failing,
-    /// Whether the best that can come of it is the provider's own refusal.
+    /// Whether the best possible result is the provider's own refusal.
     pub is_refused: bool,
-    /// Whether the provider that takes over refuses to go on with an unfinished message.
+    /// Whether the fallback provider refuses to continue an unfinished message.
     pub fallback_rejects_prefill: bool,
-    /// What is looked at besides the answer.
+    /// Checks besides the reply.
     pub checks: &'static [Check],
 }
 
@@ -147,7 +147,7 @@ pub const SCENARIOS: [Scenario; 16] = [
     scenario("S04", Failing::Overloaded, &[Check::TriesAtMost(6)]),
     scenario("S05", Failing::ResetOnce, &[]),
     scenario("S06", Failing::Silent, &[Check::TriesAtMost(1)]),
-    // Who waits for the first token has it from the provider that is slow.
+    // A candidate that waits for the first token reports the slow provider's model.
     scenario("S07", Failing::SlowToBegin, &[Check::ReportedModel(FALLBACK_MODEL)]),
     scenario("S08", Failing::Cut, &[]),
     scenario("S09", Failing::Stalls, &[]),

@@ -1,9 +1,9 @@
-//! What tests need on both sides of a gateway: an upstream that answers by script and fails on command, a
-//! model that knows its text and behaves as real servers do, and a client that shows every byte it got.
+//! Test helpers for both sides of a gateway: an upstream that answers by script and fails on command, a model that
+//! knows its text and behaves as real servers do, and a client that shows every received byte.
 //!
-//! HTTP/1.1 is spoken by hand here, on purpose: a library would refuse to send half of these faults, and a
-//! client built on the library under test would share its mistakes. Everything listens on a free port of the
-//! loopback address, waits at most [`PATIENCE`], and fails a test by panicking.
+//! HTTP/1.1 is implemented here by hand on purpose: a library would refuse to send half of these faults, and a client
+//! built on the library under test would share its mistakes. Everything listens on a free port of the loopback
+//! address, waits at most [`PATIENCE`], and fails a test by panicking.
 //!
 //! ```
 //! use testkit::{Answer, Request, Script, Upstream, chat_reply};
@@ -59,5 +59,5 @@ pub use script::{Respond, Script};
 pub use tokens::tokens;
 pub use upstream::{Outcome, Received, Upstream};
 
-/// How long anything here waits before it fails the test: far above what a loaded machine needs.
+/// Maximum wait before a test fails: far above what a loaded machine needs.
 pub const PATIENCE: Duration = Duration::from_secs(30);

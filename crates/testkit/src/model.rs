@@ -1,4 +1,4 @@
-//! A model that knows its text and treats limits, prefills and prompts as real servers do.
+//! A model that knows its text and handles limits, prefills and prompts as real servers do.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -11,27 +11,27 @@ use crate::script::Respond;
 use crate::tokens::tokens;
 use crate::upstream::Received;
 
-/// What the server does with an unfinished assistant message at the end of the request.
+/// How the server handles an unfinished assistant message at the end of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prefill {
-    /// Goes on with it, and answers only what is new.
+    /// Continues it, and returns only the new part.
     Continues,
-    /// Goes on with it, and repeats it at the beginning of the answer (llama.cpp).
+    /// Continues it, and repeats it at the beginning of the reply (llama.cpp).
     Echoes,
-    /// Repeats it in a whole answer, and not in a stream (llama.cpp from b10500 on).
+    /// Repeats it in a whole reply, but not in a stream (llama.cpp from b10500 on).
     EchoesWhole,
-    /// Refuses the request with 400.
+    /// Rejects the request with 400.
     Rejects,
-    /// Takes it for a finished turn, and writes a new message from the beginning.
+    /// Treats it as a finished turn, and writes a new message from the beginning.
     Restarts,
 }
 
-/// How the model answers a user's turn that asks it to go on with the reply before it.
+/// How the model answers a user turn that asks it to continue its previous reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prompted {
-    /// Exactly with what is missing.
+    /// Exactly with the missing part.
     Exact,
-    /// Repeating so many tokens of what is there.
+    /// Repeats this many tokens of the present part.
     Repeats(usize),
     /// From the beginning of the JSON token that was cut: right after the last `{`, `[`, `,` or `:`.
     FromToken,
@@ -41,14 +41,14 @@ pub enum Prompted {
     Preamble(&'static str),
     /// With the whole text from its beginning.
     Restarts,
-    /// With nothing.
+    /// With an empty reply.
     Silent,
 }
 
-/// A model that always says the same text, or calls a tool with it as arguments, as far as its limit lets it.
+/// A model that always says the same text, or calls a tool with the text as arguments, as far as its limit permits.
 ///
-/// One token is one of [`tokens`]; it honours the smaller of `max_completion_tokens` and `max_tokens`, says
-/// `length` when it was cut, streams one token a frame when asked to, and counts its usage.
+/// One token is one of [`tokens`]. It honours the smaller of `max_completion_tokens` and `max_tokens`, and reports
+/// `length` when it was cut. A stream has one token a frame. It counts its usage.
 ///
 /// ```
 /// use testkit::{Prefill, Request, ScriptedModel, Upstream};
@@ -74,9 +74,9 @@ pub struct ScriptedModel {
     answered: Mutex<usize>,
 }
 
-/// What the model is going to say to one request.
+/// The reply to one request.
 struct Turn<'a> {
-    /// Repeated from the request; costs nothing.
+    /// The part repeated from the request, which costs nothing.
     echo: &'a str,
     text: String,
     as_tool: bool,
@@ -84,7 +84,7 @@ struct Turn<'a> {
 }
 
 impl ScriptedModel {
-    /// A model with this text; it continues prefills without echo, and answers prompts exactly.
+    /// Creates a model with this text. It continues prefills without echo, and answers prompts exactly.
     pub fn new(text: &str) -> Self {
         Self {
             text: text.to_owned(),
@@ -99,57 +99,57 @@ impl ScriptedModel {
         }
     }
 
-    /// Says its text as the arguments of a call of this tool, where the request has tools.
+    /// Returns its text as the arguments of a call of this tool, if the request has tools.
     #[must_use]
     pub fn calls(mut self, tool: &str) -> Self {
         self.tool = Some(tool.to_owned());
         self
     }
 
-    /// Thinks this before a message of its own; it counts towards the limit.
+    /// Adds reasoning before a message of its own. The reasoning counts towards the limit.
     #[must_use]
     pub fn reasoning(mut self, reasoning: &str) -> Self {
         reasoning.clone_into(&mut self.reasoning);
         self
     }
 
-    /// What it does with a prefill.
+    /// Sets how it handles a prefill.
     #[must_use]
     pub fn prefill(mut self, prefill: Prefill) -> Self {
         self.prefill = prefill;
         self
     }
 
-    /// Takes the last message for a prefill only when this field is true, in the request
-    /// (`continue_final_message`) or in the message (`prefix`, `partial`); without it, it restarts.
+    /// Treats the last message as a prefill only if this field is true in the request (`continue_final_message`) or
+    /// in the message (`prefix`, `partial`). Without it, the model restarts.
     #[must_use]
     pub fn prefill_flag(mut self, field: &'static str) -> Self {
         self.prefill_flag = Some(field);
         self
     }
 
-    /// How it answers a prompt.
+    /// Sets how it answers a prompt.
     #[must_use]
     pub fn prompted(mut self, prompted: Prompted) -> Self {
         self.prompted = prompted;
         self
     }
 
-    /// A limit of the server's own, whatever the request says.
+    /// Sets a limit of the server, independent of the request.
     #[must_use]
     pub fn own_limit(mut self, tokens: u64) -> Self {
         self.own_limit = Some(tokens);
         self
     }
 
-    /// The answer to this request, counted from 0, goes wrong after so many bytes of its body.
+    /// Adds a fault to the response to this request, counted from 0, after this many bytes of its body.
     #[must_use]
     pub fn fault(mut self, request: usize, after: usize, fault: Fault) -> Self {
         self.faults.insert(request, (after, fault));
         self
     }
 
-    /// What this request makes it say; an error is the reason for a refusal.
+    /// Returns the reply to this request. An error is the reason for a rejection.
     fn turn<'a>(&self, request: &'a Value) -> Result<Turn<'a>, &'static str> {
         let messages = request["messages"].as_array().ok_or("messages: this field is required")?;
         let last = messages.last().ok_or("messages: at least one message is required")?;
@@ -161,7 +161,7 @@ impl ScriptedModel {
             let asked = self.prefill_flag.is_none_or(|flag| request[flag] == true || last[flag] == true);
             let prefill = if asked { self.prefill } else { Prefill::Restarts };
             let so_far = last["content"].as_str().ok_or("a tool call cannot be continued")?;
-            // A model knows how to go on with its own words only.
+            // A model can only continue its own words.
             let rest = self.text.strip_prefix(so_far);
             return match (prefill, rest) {
                 (Prefill::Rejects, _) => Err("the last message must not be from the assistant"),
@@ -188,7 +188,7 @@ impl ScriptedModel {
         }
     }
 
-    /// How much of the text, in bytes, is quoted here: the longest beginning of it that occurs.
+    /// Returns how much of the text is quoted, in bytes: the longest prefix that occurs in `quoted`.
     fn said(&self, quoted: &str) -> usize {
         let common = |start: usize| {
             let pairs = self.text.chars().zip(quoted[start..].chars());
@@ -291,7 +291,7 @@ impl Respond for ScriptedModel {
     }
 }
 
-/// Every text of the request, in tokens.
+/// Counts the tokens of all texts of the request.
 pub(crate) fn prompt_tokens(request: &Value) -> u64 {
     let messages = request["messages"].as_array().into_iter().flatten();
     messages.filter_map(|message| message["content"].as_str()).map(|text| tokens(text).len() as u64).sum()

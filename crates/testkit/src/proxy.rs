@@ -1,4 +1,4 @@
-//! A forwarding proxy: takes requests for other servers, and tunnels to them.
+//! A forwarding proxy: it accepts requests for other servers, and opens tunnels to them.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,7 +17,7 @@ pub struct ForwardProxy {
     task: JoinHandle<()>,
 }
 
-/// A request as the proxy got it: for a tunnel, or to be sent on.
+/// A request that the proxy received: for a tunnel, or to be forwarded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proxied {
     /// The request line.
@@ -27,8 +27,7 @@ pub struct Proxied {
 }
 
 impl ForwardProxy {
-    /// Starts on a free port. With a user it refuses everybody who does not say these very words in
-    /// `Proxy-Authorization`.
+    /// Starts on a free port. With `wanted` it rejects every client whose `Proxy-Authorization` differs from it.
     pub async fn start(wanted: Option<&'static str>) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a loopback port is free");
         let address = listener.local_addr().expect("a listener has an address");
@@ -42,12 +41,12 @@ impl ForwardProxy {
         Self { address, seen, task }
     }
 
-    /// Where it listens.
+    /// Returns its address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What it was asked so far: the first request of each connection.
+    /// Returns the first request of each connection so far.
     pub fn seen(&self) -> Vec<Proxied> {
         self.seen.lock().expect("no test panics with it").clone()
     }
@@ -96,7 +95,7 @@ async fn serve(
     Ok(())
 }
 
-/// The head with its empty line; what may follow stays where it is.
+/// Reads the head with its empty line, and leaves the following bytes unread.
 async fn head(client: &mut TcpStream) -> io::Result<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {

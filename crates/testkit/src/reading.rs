@@ -1,4 +1,4 @@
-//! A model that reads the question: it knows a document, finds in a request what of it is shown, and answers.
+//! A model that reads the question: it knows a document, finds which part of it a request shows, and answers.
 
 mod document;
 mod manner;
@@ -19,14 +19,14 @@ use document::Document;
 pub use manner::{Begins, Manner, Seam, Style};
 use question::Question;
 
-/// What the model says when its first request is sent again with more room.
+/// The reply when the model's first request is sent again with a larger limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Again {
     /// The whole document.
     Whole,
     /// The document up to this byte, where it is cut again.
     Cut(usize),
-    /// These words, which are not of the document.
+    /// These words, which are not from the document.
     Says(&'static str),
 }
 
@@ -36,32 +36,32 @@ const LOOPS: usize = 300;
 /// How a request asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Asks {
-    /// For the document, for the first time.
+    /// It asks for the document for the first time.
     First,
-    /// With the same request again.
+    /// It repeats the first request.
     Again,
-    /// By an unfinished message of the assistant's at the end.
+    /// It ends with an unfinished message of the assistant.
     Prefill,
-    /// In words, with a part of the document in the messages.
+    /// It asks in words, with a part of the document in the messages.
     InWords,
 }
 
-/// A request that the model answered, and what it cost.
+/// A request that the model answered, and its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Call {
     /// How it was asked.
     pub asks: Asks,
     /// Tokens of the request's messages.
     pub prompt_tokens: usize,
-    /// Tokens of the answer.
+    /// Tokens of the reply.
     pub output_tokens: usize,
 }
 
-/// A model that knows one document. Its first reply is cut; what it answers then depends on what it is shown.
+/// A model that knows one document. Its first reply is cut; its further replies depend on what a request shows.
 ///
-/// It knows nothing of how the question is worded. What is shown is found by matching the document in the messages, and the
-/// anchor by what the question quotes of it. It is asked in Chat Completions; [`Speaking`](crate::Speaking) gives it the other
-/// formats.
+/// It does not know how the question is worded. It finds the shown part by matching the document in the messages, and
+/// the anchor by what the question quotes of it. It supports Chat Completions; [`Speaking`](crate::Speaking) adds the
+/// other formats.
 ///
 /// ```
 /// use testkit::{Begins, Manner, ReadingModel, Request, Style, Upstream};
@@ -93,26 +93,27 @@ pub struct ReadingModel {
     memory: Mutex<Memory>,
 }
 
-/// What the model did so far.
+/// State of the model.
 #[derive(Default)]
 struct Memory {
     has_begun: bool,
     /// The limit of the first request.
     first_limit: Option<u64>,
-    /// How far it came in the document by now, in bytes.
+    /// How far it has come in the document, in bytes.
     reached: usize,
     continuations: usize,
     calls: Vec<Call>,
 }
 
-/// What is said, and why it ends.
+/// The text of a reply, and whether it is cut.
 struct Saying {
     text: String,
     cut: bool,
 }
 
 impl ReadingModel {
-    /// A model that knows this text and is cut at this byte of it, the beginning of a character. It refuses prefills.
+    /// Creates a model that knows this text and is cut at this byte of it, which must be the beginning of a
+    /// character. It rejects prefills.
     pub fn new(document: &str, cut: usize, manner: Manner) -> Self {
         assert!(document.is_char_boundary(cut), "a reply is cut between characters");
         Self {
@@ -124,33 +125,34 @@ impl ReadingModel {
         }
     }
 
-    /// What it says when the same is asked with more room.
+    /// Sets the reply when the first request is repeated with a larger limit.
     #[must_use]
     pub fn again(mut self, again: Again) -> Self {
         self.again = again;
         self
     }
 
-    /// What it does with a prefill.
+    /// Sets how it handles a prefill.
     #[must_use]
     pub fn prefill(mut self, prefill: Prefill) -> Self {
         self.prefill = prefill;
         self
     }
 
-    /// The texts that the model may have meant: the document, and the one with another word at the cut where it rewrites it.
+    /// Returns the texts that the model may have meant: the document, and, if it rewrites the word at the cut, the
+    /// document with another word there.
     pub fn meant(&self) -> Vec<String> {
         let rewrites = matches!(&self.manner, Manner::Continues(Style { seam: Seam::WordRewritten, .. }));
         let rewritten = rewrites.then(|| self.document.with_another_word());
         [self.document.text.clone()].into_iter().chain(rewritten).collect()
     }
 
-    /// Every request so far.
+    /// Returns every request so far.
     pub fn calls(&self) -> Vec<Call> {
         self.memory.lock().unwrap().calls.clone()
     }
 
-    /// What this request makes it say; an error is the reason for a refusal.
+    /// Returns the reply to this request. An error is the reason for a rejection.
     fn say(&self, request: &Value) -> Result<(Asks, Saying), &'static str> {
         let question = Question::read(request, &self.document.text)?;
         let mut memory = self.memory.lock().unwrap();
@@ -160,7 +162,7 @@ impl ReadingModel {
                 if memory.has_begun && is_more {
                     (Asks::Again, self.say_again())
                 } else {
-                    // The same room brings the same words.
+                    // The same limit gives the same reply.
                     (memory.has_begun, memory.first_limit, memory.reached) = (true, limit, self.document.cut);
                     (Asks::First, self.up_to(self.document.cut))
                 }
@@ -175,7 +177,7 @@ impl ReadingModel {
                 };
                 (Asks::Prefill, Saying { text, cut: false })
             }
-            // The demanded grammar lets nothing begin but a new document.
+            // The demanded grammar permits only a new document.
             Question::InWords { forced: true, .. } => (Asks::InWords, self.say_again()),
             Question::InWords { shown, anchor, forced: false } => {
                 (Asks::InWords, self.go_on(shown, anchor, &mut memory))
@@ -217,7 +219,7 @@ impl ReadingModel {
         match cut {
             None => Saying { text: answer, cut: false },
             Some(at) => {
-                // What stands before the document's text in the answer is not the document's.
+                // Text before the document's text in the reply is not part of the document.
                 let left = answer[at..].len().saturating_sub(style.behind.len());
                 memory.reached = self.document.before_the_last(left);
                 Saying { text: answer[..at].to_owned(), cut: true }
@@ -247,21 +249,21 @@ impl Respond for ReadingModel {
     }
 }
 
-/// Many such models behind one address: the user's first message says which document is asked for.
+/// Several such models at one address. The user's first message selects the document.
 #[derive(Default)]
 pub struct Library {
     models: HashMap<String, ReadingModel>,
 }
 
 impl Library {
-    /// One more model, which answers requests that begin with this message.
+    /// Adds a model, which answers requests that begin with this message.
     #[must_use]
     pub fn with(mut self, first_message: &str, model: ReadingModel) -> Self {
         self.models.insert(first_message.to_owned(), model);
         self
     }
 
-    /// The model that answers requests with this message.
+    /// Returns the model that answers requests with this message.
     pub fn model(&self, first_message: &str) -> &ReadingModel {
         &self.models[first_message]
     }

@@ -1,4 +1,4 @@
-//! The server: accepts, records, answers.
+//! The server: accepts connections, records requests, and answers.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -15,17 +15,17 @@ use crate::http1::{Body, Wire, find};
 use crate::script::Respond;
 use crate::send::send;
 
-/// A running upstream; it stops, and cuts its connections, when it is dropped.
+/// A running upstream. When dropped, it stops and cuts its connections.
 pub struct Upstream {
     address: SocketAddr,
     record: Arc<Record>,
     task: JoinHandle<()>,
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Received {
-    /// When it was read to its end.
+    /// Time at which it was read completely.
     pub at: Instant,
     /// The method, in capitals.
     pub method: String,
@@ -33,18 +33,18 @@ pub struct Received {
     pub path: String,
     /// The fields in their order, names as they were written.
     pub headers: Vec<(String, String)>,
-    /// The body, out of its transfer coding.
+    /// The body, without its transfer coding.
     pub body: Vec<u8>,
 }
 
-/// How an answer went.
+/// The outcome of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Every byte was written.
     Delivered,
     /// The scripted fault was committed.
     Faulted,
-    /// The client closed or reset the connection before.
+    /// The client closed or reset the connection first.
     ClientGone,
 }
 
@@ -55,12 +55,12 @@ struct Record {
 }
 
 impl Received {
-    /// The first field of this name, in any case.
+    /// Returns the first field of this name, in any case.
     pub fn header(&self, name: &str) -> Option<&str> {
         find(&self.headers, name)
     }
 
-    /// The body as JSON.
+    /// Returns the body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).expect("the request's body is JSON")
     }
@@ -72,7 +72,7 @@ impl Upstream {
         Self::start_at((Ipv4Addr::LOCALHOST, 0).into(), respond).await
     }
 
-    /// Starts on this address: a server that comes back after it was stopped.
+    /// Starts on this address, for a server that comes back after it was stopped.
     pub async fn start_at(address: SocketAddr, respond: impl Respond) -> Self {
         let listener = TcpListener::bind(address).await.expect("a loopback port is free");
         let address = listener.local_addr().expect("a listener has an address");
@@ -85,47 +85,47 @@ impl Upstream {
         Self { address, record, task }
     }
 
-    /// Where it listens.
+    /// Returns its address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What a client takes as its base URL: `http://127.0.0.1:PORT/v1`.
+    /// Returns the base URL for a client: `http://127.0.0.1:PORT/v1`.
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// Every request so far, in the order they were read.
+    /// Returns every request so far, in the order in which they were read.
     pub fn requests(&self) -> Vec<Received> {
         self.record.exchanges.lock().unwrap().iter().map(|(request, _)| request.clone()).collect()
     }
 
-    /// How each of these requests was answered; none while that goes on.
+    /// Returns the outcome of each of these requests; `None` while the response is being sent.
     pub fn outcomes(&self) -> Vec<Option<Outcome>> {
         self.record.exchanges.lock().unwrap().iter().map(|(_, outcome)| *outcome).collect()
     }
 
-    /// How many connections were accepted so far.
+    /// Returns the number of connections accepted so far.
     pub fn connections(&self) -> usize {
         *self.record.connections.lock().unwrap()
     }
 
-    /// Waits until so many requests have come.
+    /// Waits until this many requests have arrived.
     pub async fn wait_for_requests(&self, count: usize) {
         self.wait_until("requests", || self.outcomes().len() >= count).await;
     }
 
-    /// Waits until the answer to this request, counted from 0, is over; tells how it went.
+    /// Waits until the response to this request, counted from 0, is over. Returns its outcome.
     pub async fn wait_for_outcome(&self, request: usize) -> Outcome {
         let outcome = || self.outcomes().get(request).copied().flatten();
         self.wait_until("the outcome of a request", || outcome().is_some()).await;
         outcome().expect("there is one now")
     }
 
-    /// Stops listening and cuts every connection, as a killed server does; returns when that is done.
+    /// Stops listening and cuts every connection, as a killed server does. Returns when that is done.
     pub async fn stop(mut self) -> Vec<Received> {
         self.task.abort();
-        // The error says that it was aborted.
+        // The error means that it was aborted.
         let _ = (&mut self.task).await;
         self.requests()
     }
@@ -157,7 +157,7 @@ async fn accept(listener: TcpListener, respond: Arc<dyn Respond>, record: Arc<Re
     }
 }
 
-/// Answers one request after the other, until the client or an answer ends the connection.
+/// Answers one request after the other, until the client or a response ends the connection.
 async fn converse(stream: TcpStream, respond: Arc<dyn Respond>, record: Arc<Record>) {
     let mut wire = Wire::new(stream);
     while let Some(request) = receive(&mut wire).await {
@@ -177,7 +177,7 @@ async fn converse(stream: TcpStream, respond: Arc<dyn Respond>, record: Arc<Reco
     }
 }
 
-/// Reads a request; none when the client is gone, or goes away in the middle of it.
+/// Reads a request. `None` if the client is gone or leaves in the middle of it.
 async fn receive(wire: &mut Wire) -> Option<Received> {
     let head = wire.head().await.ok()??;
     let mut words = head.first_line.split(' ');

@@ -1,4 +1,4 @@
-//! The faults are what they claim to be, seen from the client's side.
+//! Checks that the faults are what they claim to be, from the client's side.
 
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use testkit::{Answer, Fault, Outcome, Received, Request, Script, Upstream, chat_
 
 const BODY: &str = "0123456789";
 
-/// What a client gets of one answer: bytes, and the kind of error at their end.
+/// Returns what a client receives of one response: the bytes, and the kind of error at their end.
 async fn received(answer: Answer) -> (Vec<u8>, Option<ErrorKind>) {
     let upstream = Upstream::start(Script::new().then(answer)).await;
     let mut reply = Request::get(upstream.address(), "/").send().await;
@@ -43,7 +43,7 @@ async fn a_fault_strikes_after_exactly_so_many_bytes() {
     {
         for after in [0, 1, 7, 10, 99] {
             let part = BODY.as_bytes()[..after.min(BODY.len())].to_vec();
-            // A body with a length that has come whole has no end that could be missing.
+            // A body with a length that arrived completely has no end that could be missing.
             let is_cut = is_chunked || after < BODY.len();
             let reset = received(framed.clone().reset_after(after)).await;
             assert_eq!(reset, (part.clone(), is_cut.then_some(ErrorKind::ConnectionReset)), "{after}");

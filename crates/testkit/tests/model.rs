@@ -1,4 +1,4 @@
-//! The scripted model behaves as the servers it stands for.
+//! Checks that the scripted model behaves like the servers that it simulates.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ async fn ask(model: ScriptedModel, body: Value) -> Reply {
     Request::post(upstream.address(), "/v1/chat/completions").json(&body).send().await.read().await
 }
 
-/// The text and the finish reason of an answer that is not streamed.
+/// Returns the text and the finish reason of a reply that is not streamed.
 async fn said(model: ScriptedModel, body: Value) -> (String, String) {
     let reply = ask(model, body).await.json();
     let choice = &reply["choices"][0];

@@ -1,4 +1,4 @@
-//! The task that communicates with the database.
+//! The thread that communicates with the database.
 
 use std::mem;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! One call as a careful client makes it: every event is read, and nothing is guessed.
+//! One call as a careful client makes it: it reads every event and guesses nothing.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -7,19 +7,19 @@ use serde_json::Value;
 
 use super::format::Format;
 
-/// What a caller got.
+/// Result of a call.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Called {
     pub(super) text: String,
-    /// Why it is no answer.
+    /// Why it is not a valid reply.
     pub(super) error: Option<String>,
     /// The model named by the last event that names one.
     pub(super) model: String,
     pub(super) has_usage: bool,
-    /// The provider's word for why it ended.
+    /// The provider's reason for the end.
     pub(super) finish: Option<String>,
     pub(super) took: Duration,
-    /// It never came to an end.
+    /// Whether it never ended.
     pub(super) hung: bool,
 }
 
@@ -29,7 +29,7 @@ impl Called {
     }
 }
 
-/// Asks for the exam's answer as a stream.
+/// Requests the exam's reply as a stream.
 pub(super) async fn call(format: Format, candidate: SocketAddr, model: &str) -> Called {
     let began = Instant::now();
     let mut called = Called::default();
@@ -74,7 +74,7 @@ fn read(format: Format, events: &[String], called: &mut Called) {
                 finish: &event["choices"][0]["finish_reason"],
             },
             Format::Responses => Event {
-                // The part's text as a whole has the same name in other events.
+                // Other events have the part's whole text under the same name.
                 text: if event["type"] == "response.output_text.delta" {
                     &event["delta"]
                 } else {
@@ -109,13 +109,13 @@ fn read(format: Format, events: &[String], called: &mut Called) {
             }
         }
     }
-    // Whoever asks for an answer wants to be told that it is at its end.
+    // A client needs an explicit end of the reply.
     if called.error.is_none() && called.finish.is_none() {
         called.error = Some("no event says that it is at its end".to_owned());
     }
 }
 
-/// What an event says.
+/// Fields of an event.
 struct Event<'a> {
     text: &'a Value,
     model: &'a Value,

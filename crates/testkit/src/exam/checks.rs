@@ -1,4 +1,4 @@
-//! What is looked at besides the answer, and the exam's four marks.
+//! Checks besides the reply, and the exam's four marks.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,43 +6,43 @@ use std::time::Duration;
 use super::Scenario;
 use super::sit::Seen;
 
-/// Something that a good candidate does, seen from outside.
+/// A property of a good candidate, as seen from outside.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Check {
-    /// The provider with the fault was tried at least so often.
+    /// The provider with the fault was tried at least this many times.
     TriesAtLeast(usize),
-    /// The provider with the fault was tried at most so often.
+    /// The provider with the fault was tried at most this many times.
     TriesAtMost(usize),
-    /// It was tried at most so often in the first seconds.
+    /// It was tried at most this many times in the first seconds.
     TriesWithin {
-        /// From the first try on.
+        /// Seconds from the first try on.
         seconds: f64,
-        /// The first try counts.
+        /// Maximum number of tries, including the first.
         at_most: usize,
     },
-    /// The second try came so many seconds after the first, or later.
+    /// The second try came at least this many seconds after the first.
     WaitsFor(f64),
     /// The reply names this model.
     ReportedModel(&'static str),
-    /// The reply counts its tokens.
+    /// The reply reports its token usage.
     Usage,
-    /// The error that came has the provider's own reason in it.
+    /// The error contains the provider's own reason.
     Reason,
     /// Every request was answered while the provider was down.
     ServedDuringOutage,
-    /// Once the provider was back, it was used again for one of so many requests.
+    /// Once the provider was back, it was used again within this many requests.
     BackAfter(usize),
-    /// While it was down, it was tried no more often than requests came. Told, and not marked.
+    /// While it was down, it was tried at most once per request. Reported only, without effect on the mark.
     Probes,
 }
 
 impl Check {
-    /// Whether missing it only costs the best mark.
+    /// Whether failing it costs only the best mark.
     fn is_advisory(self) -> bool {
         matches!(self, Self::TriesAtLeast(_) | Self::WaitsFor(_) | Self::Usage)
     }
 
-    /// Whether it is only told, as in the exam itself.
+    /// Whether it is only reported, as in the exam itself.
     fn is_told_only(self) -> bool {
         matches!(self, Self::Probes)
     }
@@ -73,25 +73,25 @@ impl Check {
     }
 }
 
-/// What came of one check.
+/// Result of one check.
 #[derive(Debug, Clone)]
 pub struct Finding {
-    /// What was looked at.
+    /// The check.
     pub check: Check,
-    /// Whether it was so.
+    /// Whether it passed.
     pub passed: bool,
 }
 
 /// The exam's marks, from best to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// The whole answer, and every check passed.
+    /// The whole reply, and every check passed.
     Pass,
-    /// The whole answer, and an advisory check failed.
+    /// The whole reply, but an advisory check failed.
     Partial,
-    /// No answer, but a clean error in time.
+    /// No reply, but a clean error in time.
     Safe,
-    /// A cut answer passed as whole, a hang, or a check that must pass.
+    /// A cut reply presented as whole, a hang, or a mandatory check that failed.
     Fail,
 }
 
@@ -106,7 +106,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Looks at everything the scenario asks for.
+/// Runs all checks of the scenario, and returns the mark.
 pub(super) fn mark(scenario: &Scenario, seen: &Seen) -> (Verdict, Vec<Finding>) {
     let findings: Vec<Finding> =
         scenario.checks.iter().map(|check| Finding { check: *check, passed: check.passes(seen) }).collect();
@@ -118,7 +118,7 @@ pub(super) fn mark(scenario: &Scenario, seen: &Seen) -> (Verdict, Vec<Finding>) 
     let verdict = match (claims_success, seen.called.is_whole()) {
         _ if failed(false) || !seen.is_well_after || seen.called.hung => Verdict::Fail,
         (true, false) => Verdict::Fail,
-        // Answered by going round the refusal.
+        // The candidate circumvented the refusal.
         (true, true) if scenario.is_refused => Verdict::Partial,
         (false, _) if !scenario.is_refused => Verdict::Safe,
         _ if failed(true) => Verdict::Partial,

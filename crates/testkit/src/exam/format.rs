@@ -1,4 +1,4 @@
-//! The formats in which the exam is taken: what a caller asks, what a provider is asked, and its refusals.
+//! The formats of the exam: the caller's request, the provider's request, and refusals.
 
 use serde_json::{Value, json};
 
@@ -6,13 +6,13 @@ use crate::answer::Answer;
 use crate::client::Request;
 use crate::upstream::Received;
 
-/// What every caller asks.
+/// The question of every caller.
 const QUESTION: &str = "Say in sixty words why a gateway is judged on bad days.";
 
-/// A wire format in which the exam is taken.
+/// A wire format of the exam.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// OpenAI Chat Completions: the exam as it is published.
+    /// OpenAI Chat Completions, as in the published exam.
     Chat,
     /// OpenAI Responses.
     Responses,
@@ -22,7 +22,7 @@ pub enum Format {
     Gemini,
 }
 
-/// Why a provider refuses.
+/// Reason of a provider's refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
     RateLimited,
@@ -36,10 +36,10 @@ pub(super) enum Refusal {
 }
 
 impl Format {
-    /// Every format.
+    /// All formats.
     pub const ALL: [Self; 4] = [Self::Chat, Self::Responses, Self::Messages, Self::Gemini];
 
-    /// Its name, as Endmark has it.
+    /// Returns its name in Endmark.
     pub fn name(self) -> &'static str {
         match self {
             Self::Chat => "openai_chat",
@@ -49,7 +49,7 @@ impl Format {
         }
     }
 
-    /// The caller's question, as a stream.
+    /// Returns the caller's request, for a stream.
     pub(super) fn question(self, candidate: std::net::SocketAddr, model: &str) -> Request {
         let path = match self {
             Self::Chat => "/v1/chat/completions".to_owned(),
@@ -63,7 +63,7 @@ impl Format {
                 "model": model, "stream": true, "stream_options": { "include_usage": true }, "messages": asked,
             }),
             Self::Responses => json!({ "model": model, "stream": true, "input": asked }),
-            // As much as the gateway takes for the model's own limit.
+            // The value that the gateway takes for the model's own limit.
             Self::Messages => {
                 json!({ "model": model, "stream": true, "max_tokens": 8192, "messages": asked })
             }
@@ -87,7 +87,7 @@ impl Format {
         request.header(header) == Some(&wanted)
     }
 
-    /// The model that a request is for.
+    /// Returns the requested model.
     pub(super) fn model(self, request: &Received) -> String {
         if self != Self::Gemini {
             return request.json()["model"].as_str().unwrap_or_default().to_owned();
@@ -96,7 +96,7 @@ impl Format {
         named.split(':').next().unwrap_or_default().to_owned()
     }
 
-    /// Whether a request is for a stream.
+    /// Whether a stream is requested.
     pub(super) fn is_streamed(self, request: &Received) -> bool {
         match self {
             Self::Gemini => request.path.contains(":streamGenerateContent"),
@@ -104,7 +104,7 @@ impl Format {
         }
     }
 
-    /// The messages of a request: whether the assistant wrote it, and its text.
+    /// Returns the messages of a request: whether the assistant wrote each, and its text.
     pub(super) fn messages(self, body: &Value) -> Vec<(bool, String)> {
         let (list, content) = match self {
             Self::Chat | Self::Messages => ("messages", "content"),
@@ -120,7 +120,7 @@ impl Format {
         body[list].as_array().into_iter().flatten().map(message).collect()
     }
 
-    /// What the provider says where it will not answer.
+    /// Returns the provider's refusal.
     pub(super) fn refuse(self, refusal: Refusal) -> Answer {
         let (status, message) = refusal.told(self);
         match self {
@@ -133,7 +133,7 @@ impl Format {
                 let error = json!({ "type": kind, "message": message });
                 Answer::json(status, &json!({ "type": "error", "error": error, "request_id": "req_exam" }))
             }
-            // A blocked prompt is no error here, but a reply with nothing in it.
+            // For Gemini, a blocked prompt is not an error, but an empty reply.
             Self::Gemini if refusal == Refusal::Filtered => {
                 let blocked = json!({
                     "promptFeedback": { "blockReason": self.word_for_filtered() },
@@ -149,7 +149,7 @@ impl Format {
         }
     }
 
-    /// What a caller has to be able to read where the provider's filter refused (S13).
+    /// Returns the text that a caller must find in the error when the provider's filter refused (S13).
     pub(super) fn word_for_filtered(self) -> &'static str {
         match self {
             Self::Chat | Self::Responses => "content_policy_violation",
@@ -160,7 +160,7 @@ impl Format {
 }
 
 impl Refusal {
-    /// The status, and the message.
+    /// Returns the status and the message.
     fn told(self, format: Format) -> (u16, &'static str) {
         match self {
             Self::RateLimited => (429, "Rate limit reached"),

@@ -1,29 +1,29 @@
-//! The exam's answer as each format has it: the frames of a stream, and the whole reply.
+//! The exam's reply in each format: the frames of a stream, and the whole reply.
 
 use serde_json::{Value, json};
 
 use super::format::Format;
 
-/// What is to be said.
+/// Content of a reply.
 pub(super) struct Said<'a> {
     pub(super) model: &'a str,
     pub(super) words: &'a [String],
     pub(super) prompt_tokens: usize,
-    /// Whether the tokens are counted in a stream; where a format leaves that to the caller.
+    /// Whether a stream reports its usage, in formats that leave that to the caller.
     pub(super) usage: bool,
 }
 
 /// A stream in its three parts.
 pub(super) struct Frames {
-    /// What comes before the first word.
+    /// Frames before the first word.
     pub(super) begin: Vec<String>,
-    /// One for each word.
+    /// One frame for each word.
     pub(super) words: Vec<String>,
-    /// What comes behind the last one, up to and with what a format says last.
+    /// Frames after the last word, including the format's last one.
     pub(super) end: Vec<String>,
 }
 
-/// An event that is no JSON.
+/// An event that is not JSON.
 pub(super) const GARBAGE: &str = "data: {\"id\": \"exam\", \"choices\": [{\"delta\": {\"content\": \n\n";
 
 fn data(event: &Value) -> String {
@@ -35,7 +35,7 @@ fn named(event: &Value) -> String {
 }
 
 impl Said<'_> {
-    /// The stream.
+    /// Returns the frames of the stream.
     pub(super) fn frames(&self, format: Format) -> Frames {
         match format {
             Format::Chat => self.chat(),
@@ -45,7 +45,7 @@ impl Said<'_> {
         }
     }
 
-    /// The reply that is not streamed.
+    /// Returns the reply that is not streamed.
     pub(super) fn whole(&self, format: Format) -> Value {
         let text = self.words.concat();
         match format {
@@ -90,7 +90,7 @@ impl Said<'_> {
         Frames { begin: vec![delta(json!({ "role": "assistant", "content": "" }), Value::Null)], words, end }
     }
 
-    /// A message of Responses.
+    /// Returns a message item of Responses.
     fn item(&self, status: &str) -> Value {
         let part = json!({ "type": "output_text", "annotations": [], "text": self.words.concat() });
         json!({

@@ -1,4 +1,4 @@
-//! A provider with one fault, and the healthy one that takes over.
+//! A provider with one fault, and the healthy fallback provider.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,15 +14,15 @@ use crate::answer::{Answer, Fault};
 use crate::script::Respond;
 use crate::upstream::Received;
 
-/// Between two words of a stream.
+/// Pause between two words of a stream.
 const BETWEEN_WORDS: Duration = Duration::from_millis(2);
 
-/// Answers every request with the exam's answer, but for its fault.
+/// Answers every request with the exam's reply, except for its fault.
 pub struct Provider {
     format: Format,
     failing: Failing,
     pace: Pace,
-    /// The only model and key it knows; none where it takes any.
+    /// The only model and key that it accepts; `None` if it accepts any.
     only: Option<(&'static str, &'static str)>,
     rejects_prefill: bool,
     is_down: AtomicBool,
@@ -30,13 +30,13 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// A provider with this fault, which begins now.
+    /// Creates a provider with this fault, which begins now.
     pub fn new(format: Format, failing: Failing, pace: Pace) -> Self {
         let (is_down, tries) = (AtomicBool::new(failing == Failing::Flaps), Mutex::default());
         Self { format, failing, pace, only: None, rejects_prefill: false, is_down, tries }
     }
 
-    /// The healthy one that takes over: it knows one model and one key.
+    /// Creates the healthy fallback provider, which accepts one model and one key.
     pub fn fallback(format: Format, rejects_prefill: bool) -> Self {
         let only = Some((FALLBACK_MODEL, FALLBACK_KEY));
         Self { only, rejects_prefill, ..Self::new(format, Failing::Never, Pace::QUICK) }
@@ -50,7 +50,7 @@ impl Provider {
         (model != only_model).then(|| self.format.refuse(Refusal::NoSuchModel))
     }
 
-    /// The fault's answer to the try with this number, from 0; none where it is the healthy one.
+    /// Returns the faulty response to this try, counted from 0; `None` if the response is healthy.
     fn broken(&self, number: usize) -> Option<Answer> {
         let refuse = |refusal| Some(self.format.refuse(refusal));
         match self.failing {
@@ -71,7 +71,7 @@ impl Provider {
         }
     }
 
-    /// The stream that says this; the fault is in it where it is one of streams.
+    /// Returns the stream of this reply, with the fault if it affects streams.
     fn stream(&self, said: &Said<'_>) -> Answer {
         let frames = said.frames(self.format);
         let (begun, count) = (frames.begin.len(), frames.words.len());
@@ -93,7 +93,7 @@ impl Provider {
         all.extend(frames.end);
         if self.failing == Failing::WithoutDone {
             match self.format {
-                // Behind their last event there is nothing but the end of the body.
+                // Nothing but the end of the body follows their last event.
                 Format::Responses | Format::Gemini => fault = Some((usize::MAX, Fault::Close)),
                 Format::Chat | Format::Messages => drop(all.pop()),
             }
@@ -139,7 +139,8 @@ impl Provider {
             if self.rejects_prefill {
                 return self.format.refuse(Refusal::NoPrefill);
             }
-            // Like a provider that goes on with a message: with its own words, else from the beginning.
+            // Like a provider that continues a message: it continues its own words, or else starts from the
+            // beginning.
             rest = ANSWER.strip_prefix(so_far.trim_end()).unwrap_or(ANSWER);
         }
         let prompt_tokens = messages.iter().map(|(_, text)| text.split_whitespace().count()).sum();
@@ -152,7 +153,7 @@ impl Provider {
     }
 }
 
-/// The words, each with the space before it.
+/// Splits a text into words, each with the space before it.
 fn words_of(text: &str) -> Vec<String> {
     let starts = text.match_indices(' ').map(|(at, _)| at).filter(|at| *at > 0);
     let mut ends: Vec<usize> = starts.chain([text.len()]).collect();

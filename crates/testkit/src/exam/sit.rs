@@ -1,4 +1,4 @@
-//! Puts a candidate through one scenario.
+//! Runs one scenario with a candidate.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -13,28 +13,28 @@ use super::{Failing, HEALTHY_MODEL, MODEL, Pace, Scenario, WELL_AGAIN};
 use crate::PATIENCE;
 use crate::upstream::{Received, Upstream};
 
-/// What came of one scenario.
+/// Result of one scenario.
 #[derive(Debug, Clone)]
 pub struct Marks {
-    /// The format it was taken in.
+    /// The format of the run.
     pub format: Format,
     /// The scenario's id.
     pub id: &'static str,
     /// The mark.
     pub verdict: Verdict,
-    /// What was looked at.
+    /// Results of the checks.
     pub findings: Vec<Finding>,
-    /// When the provider with the fault was tried, from the first request on.
+    /// Times at which the provider with the fault was tried, from the first request on.
     pub tries: Vec<Duration>,
-    /// How often the other one was.
+    /// Number of tries of the fallback provider.
     pub fallback_tries: usize,
     /// How long the caller waited.
     pub took: Duration,
-    /// What the caller was told where it got no answer.
+    /// The error that the caller received instead of a reply.
     pub error: Option<String>,
 }
 
-/// Everything a scenario is judged by.
+/// The data by which a scenario is judged.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) format: Format,
@@ -44,12 +44,12 @@ pub(super) struct Seen {
     pub(super) in_outage: usize,
     pub(super) served_in_outage: usize,
     pub(super) tries_in_outage: usize,
-    /// Which request after the outage was the first for which the provider was tried, from 1.
+    /// Number of the first request after the outage for which the provider was tried, from 1.
     pub(super) back_after: Option<usize>,
 }
 
 impl Seen {
-    /// Nothing yet.
+    /// Returns empty data.
     fn of(format: Format) -> Self {
         Self {
             format,
@@ -64,9 +64,9 @@ impl Seen {
     }
 }
 
-/// Sends what the scenario asks for through the candidate, and judges what came of it.
+/// Sends the scenario's requests through the candidate, and judges the result.
 ///
-/// `primary` and `fallback` are the providers that the candidate forwards to; the first has just been started.
+/// `primary` and `fallback` are the providers that the candidate forwards to. `primary` was just started.
 pub async fn sit(
     scenario: &Scenario,
     format: Format,
@@ -90,13 +90,13 @@ pub async fn sit(
     Marks { format, id: scenario.id, verdict, findings, tries, fallback_tries, took, error }
 }
 
-/// When a provider was tried for what the scenario asks.
+/// Returns the times at which a provider was tried for the scenario.
 fn tries(format: Format, provider: &Upstream) -> Vec<Instant> {
     let of_scenario = |request: &Received| format.model(request) == MODEL;
     provider.requests().into_iter().filter(of_scenario).map(|request| request.at).collect()
 }
 
-/// One request after the other: while the provider is down, and then until it is used again.
+/// Sends one request after the other: while the provider is down, and then until it is used again.
 async fn flapping(format: Format, candidate: SocketAddr, provider: &Upstream, pace: Pace, seen: &mut Seen) {
     let mut worst: Option<Called> = None;
     let mut note = |called: Called| {
@@ -124,7 +124,7 @@ async fn flapping(format: Format, candidate: SocketAddr, provider: &Upstream, pa
     seen.called = worst.unwrap_or_default();
 }
 
-/// A call that hangs is a result, not a hang of the exam.
+/// Makes a call with a time limit: a call that hangs is a result, and must not stop the exam.
 async fn called(format: Format, candidate: SocketAddr, model: &str) -> Called {
     let hung = || Called { error: Some("hang".to_owned()), took: PATIENCE, hung: true, ..Called::default() };
     timeout(PATIENCE, call(format, candidate, model)).await.unwrap_or_else(|_| hung())

@@ -1,10 +1,10 @@
-//! The text that the model knows, and the rest of it in some style.
+//! The text that the model knows, and its rest in a given style.
 
 use std::ops::Range;
 
 use super::manner::{Begins, Seam, Style};
 
-/// A text, and where the first reply that says it is cut.
+/// A text, and the byte at which its first reply is cut.
 pub(super) struct Document {
     pub(super) text: String,
     pub(super) cut: usize,
@@ -15,7 +15,8 @@ impl Document {
         Self { text: text.to_owned(), cut }
     }
 
-    /// An answer that goes on, where the anchor begins, what is shown ends, and the model had come to.
+    /// Returns a continuation, given where the anchor begins, where the shown part ends, and how far the model had
+    /// come.
     pub(super) fn go_on(&self, style: &Style, (anchor, shown, reached): (usize, usize, usize)) -> String {
         let rewritten;
         let text = match style.seam {
@@ -25,7 +26,7 @@ impl Document {
             }
             Seam::Kept | Seam::SpaceLost | Seam::SpaceAdded(_) => &self.text,
         };
-        // Another word does not move what stands before it.
+        // Another word does not move the text before it.
         let (start, seam) = match style.begins {
             Begins::Anchor => (anchor, shown),
             Begins::Shown => (shown, shown),
@@ -48,7 +49,7 @@ impl Document {
         format!("{}{fenced}{}", style.before, style.behind)
     }
 
-    /// The text with another word where it was cut.
+    /// Returns the text with another word at the cut.
     pub(super) fn with_another_word(&self) -> String {
         let word = self.word_at_cut();
         let own = &self.text[word.clone()];
@@ -60,7 +61,7 @@ impl Document {
         format!("{}{}{}", &self.text[..word.start], other.unwrap_or("otherwise"), &self.text[word.end..])
     }
 
-    /// The word that was cut, or the next one.
+    /// Returns the range of the word that was cut, or of the next one.
     fn word_at_cut(&self) -> Range<usize> {
         let is_word = |character: &char| character.is_alphanumeric();
         let length = |characters: &mut dyn Iterator<Item = char>| -> usize {
@@ -73,7 +74,7 @@ impl Document {
         (if start < self.cut { start } else { self.cut + skipped })..end
     }
 
-    /// Where the last so many bytes of the text begin, or the next character before.
+    /// Returns where the last `bytes` bytes of the text begin, or the nearest earlier character boundary.
     pub(super) fn before_the_last(&self, bytes: usize) -> usize {
         let mut at = self.text.len().saturating_sub(bytes);
         while !self.text.is_char_boundary(at) {

@@ -1,48 +1,48 @@
-//! How the model answers when it is asked in words to go on.
+//! How the model answers when it is asked in words to continue.
 
-/// What kind of answer it is.
+/// The kind of reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Manner {
-    /// The rest of the document, as told or not.
+    /// The rest of the document, in this style.
     Continues(Style),
-    /// These words, which are no part of the document: about the cut, about the reply, or that there is no more.
+    /// These words, which are not part of the document: about the cut, about the reply, or that there is no more.
     Says(&'static str),
-    /// It repeats this until its limit ends it.
+    /// This text, repeated until the limit ends it.
     Loops(&'static str),
 }
 
-/// How the rest is written.
+/// The style of the rest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Style {
-    /// Where the answer begins in the document.
+    /// Where the reply begins in the document.
     pub begins: Begins,
-    /// What happens where the rest begins.
+    /// What happens at the seam.
     pub seam: Seam,
-    /// Words before it: an announcement, with the white space behind it.
+    /// Text before it: an announcement, including the white space after it.
     pub before: &'static str,
-    /// Words behind it: a closing remark, with the white space before it.
+    /// Text after it: a closing remark, including the white space before it.
     pub behind: &'static str,
-    /// The language of the fence around it; none where there is no fence.
+    /// The language of the fence around it; `None` for no fence.
     pub fence: Option<&'static str>,
-    /// After so many characters the first answer is cut itself.
+    /// Number of characters after which the first continuation is cut itself.
     pub stops_after: Option<usize>,
 }
 
-/// Where an answer begins in the document.
+/// Where a reply begins in the document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Begins {
-    /// With the anchor: the last words that the question quotes, else the last line that is shown.
+    /// At the anchor: the last words that the question quotes, or else the last line that is shown.
     Anchor,
-    /// Right behind what is shown.
+    /// Directly after the shown part.
     #[default]
     Shown,
-    /// At the cut, though less of it is shown: the model remembers how far it came.
+    /// At the cut, even if less is shown: the model remembers how far it came.
     Cut,
     /// At the beginning of the document.
     Document,
 }
 
-/// What happens where the rest begins.
+/// What happens at the seam.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Seam {
     /// Nothing.

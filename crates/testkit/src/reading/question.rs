@@ -1,11 +1,11 @@
-//! What a request asks, as a model finds out that knows the document and not the words of the question.
+//! Determines what a request asks, for a model that knows the document but not the words of the question.
 
 use serde_json::Value;
 
-/// The shortest quotation that counts as one: shorter ones stand in every question by chance.
+/// Minimum length of a quotation: shorter ones occur in every question by chance.
 const SHORTEST_QUOTATION_CHARS: usize = 8;
 
-/// A request, read.
+/// A parsed request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Question<'a> {
     /// Nothing of the document is shown.
@@ -14,7 +14,7 @@ pub(super) enum Question<'a> {
     Prefill { shown: usize, so_far: &'a str },
     /// Some of the document is shown, and words ask for the rest.
     InWords {
-        /// Where it ends in the document, in bytes.
+        /// Where the shown part ends in the document, in bytes.
         shown: usize,
         /// Where the anchor begins.
         anchor: usize,
@@ -24,7 +24,7 @@ pub(super) enum Question<'a> {
 }
 
 impl<'a> Question<'a> {
-    /// Reads a request in Chat Completions; an error is the reason for a refusal.
+    /// Parses a request in Chat Completions. An error is the reason for a rejection.
     pub(super) fn read(request: &'a Value, document: &str) -> Result<Self, &'static str> {
         let messages = request["messages"].as_array().ok_or("messages: this field is required")?;
         let last = messages.last().ok_or("messages: at least one message is required")?;
@@ -49,7 +49,7 @@ impl<'a> Question<'a> {
     }
 }
 
-/// Where the longest beginning of the document that occurs in this text ends.
+/// Returns the end of the longest prefix of the document that occurs in this text.
 fn end_of_shown(document: &str, text: &str) -> usize {
     let common = |start: usize| -> usize {
         let pairs = document.chars().zip(text[start..].chars());
