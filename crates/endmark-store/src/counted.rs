@@ -1,38 +1,38 @@
-//! The sums over calls: which calls count together, since all prices are the same for them, and what is summed of each.
+//! Sums over calls: which calls are counted together because every price is the same for them, and what is summed.
 
 use crate::calls::UsageRow;
 
-/// Prompts of more tokens than these have another price with some model. A test compares them with the table of prices; one more
-/// here needs a migration that sums all calls again.
+/// Sizes in tokens above which a prompt has another price with some model. A test compares them with the price table.
+/// A new one needs a migration that sums all calls again.
 pub const PROMPT_EDGES: [u64; 6] = [100_000, 128_000, 199_999, 200_000, 272_000, 512_000];
 
-/// Models whose price depends on the hour, by a word that their names have in them, and the minutes of the day (UTC) at which it
-/// changes. The same holds for these.
+/// Models whose price depends on the hour, by a word in their names, with the minutes of the day (UTC) at which it
+/// changes. A new one needs the same test and migration.
 pub const MINUTE_EDGES: [(&str, &[u16]); 1] = [("deepseek", &[30, 60, 240, 360, 600, 990])];
 
-/// How a call ended whose process was killed.
+/// The ending of a call whose process was killed.
 pub(crate) const INTERRUPTED: &str = "interrupted";
 
-/// What calls have in common that count together on one day: each price applies to all of them or to none.
+/// Properties of calls that are counted together on one day: each price applies to all of them or to none.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallClass {
-    /// The upstream's name.
+    /// Name of the upstream.
     pub upstream: String,
-    /// Why they were made: [`Purpose::name`](crate::Purpose::name).
+    /// Purpose of the calls: [`Purpose::name`](crate::Purpose::name).
     pub purpose: String,
-    /// The model that was asked for.
+    /// The requested model.
     pub model: String,
-    /// The model that says it answered; empty where none does.
+    /// The model that the replies name; empty if they name none.
     pub answered_model: String,
-    /// Of which kinds they have tokens, a bit each; 0 where they have none.
+    /// Kinds of tokens in the calls, one bit each; 0 for none.
     pub kinds: u8,
     /// The largest of [`PROMPT_EDGES`] that their prompts exceed; 0 for none.
     pub above_tokens: u64,
-    /// The first minute of their part of the day, UTC.
+    /// The first minute of their part of the day, in UTC.
     pub from_minute: u16,
 }
 
-/// Has a struct of counts, their names as columns, and the way there and back.
+/// Defines a struct of counts with its column names and the conversions in both directions.
 macro_rules! counts {
     ($($(#[$about:meta])+ $name:ident,)+) => {
         /// Sums over calls of one class.
@@ -43,17 +43,17 @@ macro_rules! counts {
             /// The columns, in the order of the counts.
             pub(crate) const COLUMNS: &'static [&'static str] = &[$(stringify!($name)),+];
 
-            /// The counts.
+            /// Returns the counts.
             pub(crate) fn counts(&self) -> [u64; Self::COLUMNS.len()] {
                 [$(self.$name),+]
             }
 
-            /// The same from their counts.
+            /// Creates the sums from their counts.
             pub(crate) fn of_counts([$($name),+]: [u64; Self::COLUMNS.len()]) -> Self {
                 Self { $($name),+ }
             }
 
-            /// These and others.
+            /// Returns the sum of both.
             #[must_use]
             pub fn and(&self, other: &Self) -> Self {
                 Self { $($name: self.$name.saturating_add(other.$name)),+ }
@@ -63,46 +63,46 @@ macro_rules! counts {
 }
 
 counts! {
-    /// Calls.
+    /// Number of calls.
     calls,
-    /// Of these, the first of their request.
+    /// Number of calls that are the first of their request.
     requests,
-    /// Calls whose reply was looked at.
+    /// Number of calls whose reply was judged.
     judged,
-    /// Of these, replies that were cut.
+    /// Number of judged replies that were cut.
     cut,
-    /// Calls that ended with nothing to look at: refused, lost, cancelled.
+    /// Number of calls that ended without a reply to judge: refused, lost or cancelled.
     without_reply,
-    /// Calls whose process was killed.
+    /// Number of calls whose process was killed.
     interrupted,
-    /// Calls of whose prompt the provider reported no tokens.
+    /// Number of calls for which the provider reported no prompt tokens.
     unreported,
-    /// Tokens of prompts, as far as they were reported.
+    /// Prompt tokens, as far as they were reported.
     reported_prompt,
-    /// Tokens of replies, as far as they were reported.
+    /// Output tokens, as far as they were reported.
     reported_output,
-    /// Tokens of prompts, estimated where nothing was reported.
+    /// Prompt tokens, estimated if not reported.
     prompt,
-    /// Of these, neither read from a cache nor written to one.
+    /// Prompt tokens neither read from a cache nor written to one.
     plain_prompt,
-    /// Of the prompts, read from a cache.
+    /// Prompt tokens read from a cache.
     cached,
-    /// Of the prompts, written to a cache for minutes.
+    /// Prompt tokens written to a cache for minutes.
     cache_write,
-    /// Of the prompts, written to a cache for an hour.
+    /// Prompt tokens written to a cache for an hour.
     cache_write_1h,
-    /// Tokens that were generated, estimated where nothing was reported.
+    /// Generated tokens, estimated if not reported.
     completion,
-    /// Of these, no reasoning.
+    /// Generated tokens without reasoning.
     plain_completion,
-    /// Tokens that were reasoning.
+    /// Reasoning tokens.
     reasoning,
-    /// Calls whose tokens are estimated.
+    /// Number of calls whose tokens are estimated.
     estimated,
 }
 
 impl CallSums {
-    /// Tokens of prompts that were read from a cache or written to one.
+    /// Returns the prompt tokens that were read from a cache or written to one.
     pub fn in_cache(&self) -> u64 {
         self.cached.saturating_add(self.cache_write).saturating_add(self.cache_write_1h)
     }

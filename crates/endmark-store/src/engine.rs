@@ -1,6 +1,6 @@
-//! The engine that holds the rows: SQLite. Nothing outside of this folder knows it; what is outside hands over work that is
-//! done on a [`Session`], asks the functions of these modules for it, and reads with a [`Reader`]. Another engine would be
-//! these two, and these functions.
+//! The engine that stores the rows: SQLite. Only this folder depends on it. Other code passes work that runs on a
+//! [`Session`], calls the functions of these modules, and reads with a [`Reader`]. Another engine would have to
+//! implement these two and these functions.
 
 pub(crate) mod budgets;
 pub(crate) mod capabilities;

@@ -1,37 +1,37 @@
-//! The newest requests that a gateway answered with an error of its own before any upstream call. They cost nothing, so they are
-//! kept in memory alone: a flood of them must not fill the store.
+//! The newest requests that a gateway answered with its own error before any upstream call. They cost nothing, so
+//! they are kept only in memory: a flood of them must not fill the store.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::scrub::Record;
 
-/// Requests that are kept; older ones are dropped.
+/// Maximum number of requests kept; older ones are dropped.
 const MAX_REFUSALS: usize = 1_000;
 
-/// Bytes that are kept of a text that a client chose.
+/// Maximum number of bytes kept of a text that a client chose.
 const MAX_TEXT_BYTES: usize = 500;
 
 /// A request that the gateway refused.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RefusedRequest {
-    /// When it was refused, as [`utc`](crate::utc) writes it.
+    /// Time of the refusal, as [`utc`](crate::utc) writes it.
     pub at: String,
     /// Its id.
     pub request_id: String,
-    /// The status of the answer.
+    /// The HTTP status of the response.
     pub status: u16,
     /// The `type` of the error.
     pub kind: String,
     /// The message of the error.
     pub message: String,
-    /// The model that it names; empty if that is not known.
+    /// The model that it names; empty if it is not known.
     pub model: String,
-    /// The upstream that it is for; empty if that is not known.
+    /// The upstream that it is for; empty if it is not known.
     pub upstream: String,
     /// The client; `None` without a credential.
     pub credential: Option<String>,
-    /// The session's hash; empty if that is not known.
+    /// Hash of the session; empty if it is not known.
     pub session: String,
 }
 
@@ -52,12 +52,12 @@ impl Record for RefusedRequest {
     }
 }
 
-/// The newest of them, the oldest first.
+/// The newest refused requests, the oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals(Mutex<VecDeque<RefusedRequest>>);
 
 impl Refusals {
-    /// Keeps one, without the ends of long texts.
+    /// Adds a request, with long texts shortened.
     pub(crate) fn add(&self, mut refused: RefusedRequest) {
         for text in refused.outside() {
             text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));

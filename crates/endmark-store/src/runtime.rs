@@ -1,11 +1,11 @@
-//! The async runtime, for callers that have none.
+//! The async runtime, for callers without one.
 
 use std::future::Future;
 
 use endmark_failure::CommandError;
 use tokio::runtime::{Builder, Runtime};
 
-/// A runtime with a thread for each processor.
+/// Returns a runtime with one thread for each processor.
 pub fn new() -> Result<Runtime, CommandError> {
     Builder::new_multi_thread().enable_all().build().map_err(|error| CommandError::Upstream {
         message: format!("the system gives no threads: {error}"),
@@ -13,7 +13,7 @@ pub fn new() -> Result<Runtime, CommandError> {
     })
 }
 
-/// Runs this to its end on a runtime of its own.
+/// Runs a future to its end on a new runtime.
 pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, CommandError> {
     Ok(new()?.block_on(future))
 }

@@ -1,9 +1,9 @@
-//! What several instances share, in PostgreSQL: budgets, keys, and the rows of all calls.
+//! The data that several instances share in PostgreSQL: budgets, keys, and the rows of all calls.
 //!
-//! The SQLite file of an instance stays its durable store, and is the journal of what the database does not have yet. One thread
-//! tells the database everything in one transaction at a time ([`database::exchange`]): rows, costs, and requests for more of a
-//! budget. What an instance may spend is granted by the database first and written into the journal then
-//! ([`journal`](crate::engine::journal)), so that a hold needs no more than the journal.
+//! The SQLite file of an instance stays its durable store, and is the journal of what the database does not have yet.
+//! One thread reports everything to the database, in one transaction at a time ([`database::exchange`]): rows, costs,
+//! and requests for shares of budgets. The database grants a share first, and the journal records it then
+//! ([`journal`](crate::engine::journal)), so a hold needs only the journal.
 
 pub(crate) mod address;
 mod clock;
@@ -34,23 +34,23 @@ use crate::error::StoreError;
 use crate::leases::{BudgetKey, Leases};
 use crate::writer::Writer;
 
-/// How long a call waits for other instances to return what they do not use. The gateway waits a little longer.
+/// How long a call waits for other instances to return unused shares. The gateway waits a little longer.
 const RETURN_PATIENCE: Duration = Duration::from_millis(1_200);
-/// How long it rests between two requests.
+/// Pause between two requests.
 const RETURN_PAUSE: Duration = Duration::from_millis(40);
 
 /// How long the last known keys are accepted while the database cannot be reached.
 const STALE_KEYS_MS: u64 = 3_600_000;
 
-/// The connection of one open store to the database that it shares.
+/// The connection of one open store to its shared database.
 pub(crate) struct Shared {
     state: Arc<State>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// Held for its lock: one process for each journal.
+    /// Held for its lock: one process per journal.
     lock: Mutex<Option<File>>,
 }
 
-/// What the thread and the requests share.
+/// State that the thread and the requests share.
 pub(crate) struct State {
     address: PostgresAddress,
     path: PathBuf,
@@ -58,9 +58,9 @@ pub(crate) struct State {
     wake: Notify,
     requests: Mutex<Requests>,
     tenure: Mutex<Tenure>,
-    /// Why the database could not be reached last.
+    /// The last error of the database, if it fails.
     failure: Mutex<Option<StoreError>>,
-    /// The version of the keys in the journal, and when the database confirmed it.
+    /// The version of the keys in the journal. `keys_checked_ms` is the time at which the database confirmed it.
     keys_version: AtomicI64,
     keys_checked_ms: AtomicU64,
     is_closing: AtomicBool,
@@ -69,7 +69,8 @@ pub(crate) struct State {
 }
 
 impl Shared {
-    /// Starts the thread. Error if the database refuses this instance; if it does not answer, the instance starts without it.
+    /// Starts the thread. Error if the database rejects this instance. If the database does not answer, the instance
+    /// starts without it.
     pub(crate) fn start(
         address: &PostgresAddress,
         path: &Path,
@@ -108,16 +109,16 @@ impl Shared {
         }
     }
 
-    /// Error if this instance may not hold calls: the database has not confirmed it lately.
+    /// Error if this instance may not hold calls, because the database has not confirmed it lately.
     pub(crate) fn admit(&self) -> Result<(), StoreError> {
         let state = &self.state;
         let is_valid = locked(&state.tenure).is_valid(state.clock.now_ms());
         if is_valid { Ok(()) } else { Err(state.unreachable()) }
     }
 
-    /// Asks the database for more of the budgets that a call is counted in. Waits for its answer.
+    /// Requests shares of a call's budgets from the database, and waits for its answer.
     pub(crate) async fn request(&self, claims: &[Claim]) -> Result<(), StoreError> {
-        // While it fails, a caller has better things to do than to wait for the next attempt.
+        // While the database fails, a caller does not wait for the next attempt.
         if let Some(failure) = self.failure() {
             return Err(failure);
         }
@@ -128,7 +129,7 @@ impl Shared {
         answer.await.map_err(|_| self.state.unreachable())?
     }
 
-    /// Whether a call that does not fit may fit soon, once others return what they do not use. Waits a little if so.
+    /// Whether a call that does not fit may fit soon, once others return unused shares. If so, waits a moment.
     pub(crate) async fn may_fit(&self, used_up: &UsedUp, since: tokio::time::Instant) -> bool {
         let may_fit = used_up.account.may_admit(used_up.claim.amount) && since.elapsed() < RETURN_PATIENCE;
         if may_fit {
@@ -137,17 +138,17 @@ impl Shared {
         may_fit
     }
 
-    /// Notes that a budget is used, so that its share is not returned.
+    /// Notes that budgets are in use, so that their shares are not returned.
     pub(crate) fn note_use(&self, claims: &[Claim]) {
         locked(&self.state.requests).note_use(self.state.clock.now_ms(), claims);
     }
 
-    /// Why the database fails, if it does.
+    /// Returns the error of the database, if it fails.
     pub(crate) fn failure(&self) -> Option<StoreError> {
         locked(&self.state.failure).clone()
     }
 
-    /// The version of the keys: another one means that what is known of a key may be wrong.
+    /// Returns the version of the keys. When it changes, cached data about keys may be wrong.
     pub(crate) fn keys_version(&self) -> i64 {
         self.state.keys_version.load(Ordering::Acquire)
     }
@@ -159,7 +160,7 @@ impl Shared {
         if age_ms > STALE_KEYS_MS || self.keys_version() < 0 { Err(self.state.unreachable()) } else { Ok(()) }
     }
 
-    /// Tells the database what is left, and returns what was granted and not spent. The thread ends soon.
+    /// Reports what is left to the database, and returns unspent shares. The thread ends soon after.
     pub(crate) async fn close(&self) {
         self.stop();
         let thread = locked(&self.thread).take();
@@ -169,7 +170,7 @@ impl Shared {
         }
     }
 
-    /// Leaves the journal to another process.
+    /// Releases the journal for another process.
     pub(crate) fn release(&self) {
         locked(&self.lock).take();
     }
@@ -197,7 +198,7 @@ impl State {
     }
 }
 
-/// Takes the journal for this process.
+/// Locks the journal for this process.
 fn lock(path: &Path) -> Result<File, StoreError> {
     let mut beside = path.as_os_str().to_owned();
     beside.push("-instance");
@@ -212,7 +213,7 @@ fn lock(path: &Path) -> Result<File, StoreError> {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // Each is whole after every single operation, so a panic elsewhere cannot have spoilt it.
+    // It is consistent after every single operation, so a panic elsewhere cannot have left it inconsistent.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,23 +1,23 @@
-//! Just enough of HTTP/1.1 to read what the other side sends, strictly.
+//! A strict reader for the necessary part of HTTP/1.1.
 
 use std::io;
 
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 
-/// A connection with what was read ahead of need.
+/// A connection with its read buffer.
 pub(crate) struct Wire {
     pub(crate) stream: TcpStream,
     buffer: Vec<u8>,
 }
 
-/// A first line and the fields after it, as they were sent.
+/// A first line and the following fields, as they were sent.
 pub(crate) struct Head {
     pub(crate) first_line: String,
     pub(crate) headers: Vec<(String, String)>,
 }
 
-/// How far a body goes, and how much of it is still to come.
+/// The length of a body, and how much of it remains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Body {
     Length(usize),
@@ -27,12 +27,12 @@ pub(crate) enum Body {
 }
 
 impl Head {
-    /// The value of a field, whatever the case of its name.
+    /// Returns the value of a field, in any case.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         find(&self.headers, name)
     }
 
-    /// What the fields say about the body; `otherwise` where they say nothing.
+    /// Returns the length of the body from the fields, or `otherwise` if they do not state it.
     pub(crate) fn body(&self, otherwise: Body) -> Body {
         if self.header("transfer-encoding").is_some_and(|value| value.eq_ignore_ascii_case("chunked")) {
             return Body::Chunked;
@@ -45,7 +45,7 @@ impl Head {
     }
 }
 
-/// The first field of this name.
+/// Returns the first field of this name.
 pub(crate) fn find<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
     headers.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
 }
@@ -56,7 +56,7 @@ impl Wire {
         Self { stream, buffer: Vec::new() }
     }
 
-    /// Reads up to the empty line; none when the other side closed before the first byte.
+    /// Reads up to the empty line. `None` if the other side closed before the first byte.
     pub(crate) async fn head(&mut self) -> io::Result<Option<Head>> {
         loop {
             if let Some(end) = position(&self.buffer, b"\r\n\r\n") {
@@ -78,7 +78,7 @@ impl Wire {
         }
     }
 
-    /// Reads the next part of a body as it comes; none at its proper end. An early end is an error.
+    /// Reads the next part of a body as it arrives. `None` at its proper end; an early end is an error.
     pub(crate) async fn part(&mut self, body: &mut Body) -> io::Result<Option<Vec<u8>>> {
         match *body {
             Body::Finished | Body::Length(0) => {

@@ -1,4 +1,4 @@
-//! A PostgreSQL server of a test's own: made with `initdb`, run as a child on a free port, removed at the end.
+//! A PostgreSQL server for one test: created with `initdb`, run as a child on a free port, deleted at the end.
 
 use std::fs;
 use std::io::Write as _;
@@ -9,18 +9,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Tests fail without PostgreSQL if this variable is set. They are skipped otherwise.
+/// If this variable is set, tests fail without PostgreSQL. Otherwise they are skipped.
 const NEEDED: &str = "ENDMARK_TEST_NEEDS_POSTGRES";
 
-/// The user that the server runs as if the test runs as root: PostgreSQL refuses root.
+/// The user that the server runs as if the test runs as root, which PostgreSQL refuses.
 const SYSTEM_USER: &str = "postgres";
 
-/// How long the server may take to accept connections.
+/// Maximum time until the server accepts connections.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
 static STARTED: AtomicU32 = AtomicU32::new(0);
 
-/// A running server; it is stopped and deleted when it is dropped.
+/// A running server. When dropped, it is stopped and deleted.
 pub struct Postgres {
     programs: PathBuf,
     folder: PathBuf,
@@ -39,7 +39,7 @@ impl Postgres {
                 std::env::var_os(NEEDED).is_none(),
                 "PostgreSQL is not installed below /usr/lib/postgresql"
             );
-            // The harness shows it with --nocapture; a test cannot report that it was skipped.
+            // The test harness shows it with --nocapture; a test cannot report that it was skipped.
             let _ =
                 writeln!(std::io::stderr(), "skipped: PostgreSQL is not installed below /usr/lib/postgresql");
             return None;
@@ -60,7 +60,7 @@ impl Postgres {
         Some(postgres)
     }
 
-    /// Starts the server that was stopped, on the same port with the same data.
+    /// Restarts the stopped server, on the same port with the same data.
     pub fn start_again(&mut self) {
         let log = fs::File::create(self.folder.with_extension("log")).expect("the log can be written");
         let mut command = self.program("postgres");
@@ -80,7 +80,7 @@ impl Postgres {
         }
     }
 
-    /// Ends the server at once, as a crash does: without a checkpoint.
+    /// Stops the server at once, as a crash does: without a checkpoint.
     pub fn stop(&mut self) {
         let Some(mut server) = self.server.take() else { return };
         let mut control = self.program("pg_ctl");
@@ -88,7 +88,7 @@ impl Postgres {
         server.wait().expect("a child can be waited for");
     }
 
-    /// Starts it again with TLS, with this certificate and its key as PEM.
+    /// Restarts it with TLS, with this certificate and its key as PEM.
     pub fn use_tls(&mut self, certificate: &str, key: &str) {
         self.stop();
         for (name, pem) in [("server.crt", certificate), ("server.key", key)] {
@@ -102,17 +102,17 @@ impl Postgres {
         self.start_again();
     }
 
-    /// The port on the loopback address.
+    /// Returns the port on the loopback address.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The URL of its database, without TLS and without a password.
+    /// Returns the URL of its database, without TLS and without a password.
     pub fn url(&self) -> String {
         format!("postgres://postgres@127.0.0.1:{}/endmark", self.port)
     }
 
-    /// Runs SQL in the database `endmark` and returns the rows, unaligned, without the last line end.
+    /// Runs SQL in the database `endmark`. Returns the rows, unaligned, without the last line end.
     pub fn query(&self, sql: &str) -> String {
         self.sql("endmark", sql)
     }
@@ -164,7 +164,7 @@ impl Drop for Postgres {
     }
 }
 
-/// The folder of the newest installed version.
+/// Returns the program folder of the newest installed version.
 fn programs() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").ok()?;
     let programs = versions.filter_map(|version| Some(version.ok()?.path().join("bin")));

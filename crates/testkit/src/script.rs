@@ -1,4 +1,4 @@
-//! Which request gets which answer.
+//! Maps requests to responses.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -6,9 +6,9 @@ use std::sync::Mutex;
 use crate::answer::Answer;
 use crate::upstream::Received;
 
-/// Decides what a request is answered with. Functions do, too: `Upstream::start(|request: &Received| …)`.
+/// Determines the response to a request. Functions implement it: `Upstream::start(|request: &Received| …)`.
 pub trait Respond: Send + Sync + 'static {
-    /// The answer to this request.
+    /// Returns the response to this request.
     fn respond(&self, request: &Received) -> Answer;
 }
 
@@ -20,9 +20,9 @@ impl<F: Fn(&Received) -> Answer + Send + Sync + 'static> Respond for F {
 
 type Predicate = Box<dyn Fn(&Received) -> bool + Send + Sync>;
 
-/// Answers in order, with exceptions: a predicate that fits goes first, then the list, then `otherwise`.
+/// Responds in order, with exceptions: a matching predicate comes first, then the list, then `otherwise`.
 ///
-/// A request after the end of the list is answered with 500 and the words `no answer is scripted`.
+/// A request after the end of the list gets a 500 with the message `no answer is scripted`.
 #[derive(Default)]
 pub struct Script {
     exceptions: Vec<(Predicate, Answer)>,
@@ -31,26 +31,26 @@ pub struct Script {
 }
 
 impl Script {
-    /// A script without answers.
+    /// Creates a script without responses.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The next answer of the list; it is given once.
+    /// Adds the next response of the list, which is used once.
     #[must_use]
     pub fn then(mut self, answer: Answer) -> Self {
         self.list.get_mut().unwrap().push_back(answer);
         self
     }
 
-    /// An answer to every request that fits.
+    /// Adds a response to every matching request.
     #[must_use]
     pub fn when(mut self, fits: impl Fn(&Received) -> bool + Send + Sync + 'static, answer: Answer) -> Self {
         self.exceptions.push((Box::new(fits), answer));
         self
     }
 
-    /// The answer after the end of the list.
+    /// Sets the response after the end of the list.
     #[must_use]
     pub fn otherwise(mut self, answer: Answer) -> Self {
         self.otherwise = Some(answer);

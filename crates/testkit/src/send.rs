@@ -1,4 +1,4 @@
-//! Sending an answer, faults included.
+//! Sends a response, including its faults.
 
 use std::io;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use tokio::time::sleep;
 use crate::answer::{Answer, Fault, FaultAt, Framing};
 use crate::upstream::Outcome;
 
-/// What was written gets this long to arrive before a reset, which may throw away what is under way.
+/// Time for written data to arrive before a reset, which may discard data in flight.
 const BEFORE_RESET: Duration = Duration::from_millis(30);
 
-/// Sends the answer; tells how it went, and whether the connection can be used again.
+/// Sends the response. Returns the outcome, and whether the connection can be used again.
 pub(crate) async fn send(stream: &mut TcpStream, answer: &Answer) -> (Outcome, bool) {
     match try_send(stream, answer).await {
         Ok(Sent::Whole) => (Outcome::Delivered, answer.framing != Framing::UntilClose),
@@ -110,7 +110,7 @@ async fn fail(stream: &mut TcpStream, fault: Fault) -> io::Result<Sent> {
     Ok(Sent::Faulted)
 }
 
-/// Waits; false as soon as the client has gone away.
+/// Waits. Returns false as soon as the client has gone away.
 async fn still_there(stream: &TcpStream, wait: Duration) -> bool {
     if wait.is_zero() {
         return true;

@@ -1,4 +1,4 @@
-//! The statements about what conversations were condensed to, and about the names of outputs.
+//! SQL statements for summaries of conversations, and for the names of outputs.
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -7,10 +7,11 @@ use super::outputs::{SECONDS_A_DAY, now};
 use crate::compactions::{CondensedIn, KeptSummary};
 use crate::engine::Fault;
 
-/// Stands between items: no JSON has it in it.
+/// Separates items: JSON never contains this character unescaped.
 const BETWEEN_ITEMS: &str = "\u{1e}";
 
-/// What the beginnings of conversations with this first turn were condensed to; they count as used now.
+/// Returns the summaries of conversations with this first turn. They count as used now, with a resolution of one
+/// hour.
 pub(crate) fn of(
     connection: &Connection,
     owner: &str,
@@ -45,7 +46,7 @@ pub(crate) fn of(
     Ok(found)
 }
 
-/// Keeps one, in the place of another for the same turns.
+/// Keeps a summary, and replaces another one for the same turns.
 pub(crate) fn keep(
     connection: &Connection,
     owner: &str,
@@ -90,7 +91,7 @@ pub(crate) fn keep(
     Ok(())
 }
 
-/// Notes the session in which an output was shortened first.
+/// Notes the session in which an output was first shortened.
 pub(crate) fn note_session(connection: &Connection, handle: &str, session: &str) -> Result<(), Fault> {
     connection
         .prepare_cached("INSERT OR IGNORE INTO session_outputs (handle, session) VALUES (?1, ?2)")?
@@ -98,14 +99,14 @@ pub(crate) fn note_session(connection: &Connection, handle: &str, session: &str)
     Ok(())
 }
 
-/// The bytes of the smallest request that was condensed, if one was.
+/// Returns the size of the smallest request that was condensed, if any.
 pub(crate) fn least_bytes(connection: &Connection) -> Result<Option<u64>, Fault> {
     let least: Option<i64> =
         connection.query_row("SELECT min(bytes) FROM compactions", [], |row| row.get(0))?;
     Ok(least.and_then(|bytes| u64::try_from(bytes).ok()))
 }
 
-/// Removes what was not used for as long as it was to be kept; answers how many that were.
+/// Deletes summaries that were not used for their retention time. Returns how many.
 pub(crate) fn forget(connection: &Connection) -> Result<u64, Fault> {
     let forgotten = connection
         .prepare_cached("DELETE FROM compactions WHERE keep_days > 0 AND last_used + keep_days * ?1 < ?2")?
@@ -113,7 +114,7 @@ pub(crate) fn forget(connection: &Connection) -> Result<u64, Fault> {
     Ok(forgotten as u64)
 }
 
-/// The handle under which a value of this name was kept, if it is still there.
+/// Returns the handle of the kept value with this name, if it still exists.
 pub(crate) fn named(connection: &Connection, owner: &str, name: &str) -> Result<Option<String>, Fault> {
     let handle = connection
         .prepare_cached(

@@ -1,4 +1,4 @@
-//! Cut replies by what became of them: read one by one, or summed by day.
+//! Cut replies by their outcome: read one by one, or summed by day.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -11,14 +11,14 @@ use crate::engine::sums::Grain;
 use crate::engine::{Fault, Reader};
 use crate::records::LEFT_BY_OWN_LIMIT;
 
-/// The words for outcomes by the rank that [`REPLIES`] gives them: the worst outcome of its cut parts is a reply's. A reply left
-/// cut has two ranks: 5 if its client's own limit was the reason for each part that was left cut.
+/// Outcomes by the rank that [`REPLIES`] gives them: a reply has the worst outcome of its cut parts. A reply left cut
+/// has two ranks: it is 5 if its client's own limit was the reason for each part that was left cut.
 const OUTCOMES: [&str; 8] =
     ["resumed", "corrected", "restarted", "cancelled", "interrupted", "cut", "cut", "exhausted"];
 const INTERRUPTED: usize = 4;
 const AT_OWN_LIMIT: usize = 5;
 
-/// Cut replies. The purposes and a condition follow.
+/// Selects cut replies. The purposes and a condition follow.
 const REPLIES: &str = "SELECT u.upstream, u.model, coalesce(u.cut_kind, ''), (
       SELECT max(CASE outcome WHEN 'resumed' THEN 0 WHEN 'corrected' THEN 1 WHEN 'restarted' THEN 2 WHEN 'cancelled' THEN 3
         WHEN 'interrupted' THEN 4 WHEN 'exhausted' THEN 7 WHEN 'cut' THEN CASE reason WHEN ?1 THEN 5 ELSE 6 END ELSE 0 END)
@@ -74,7 +74,7 @@ impl Cuts {
         *self.periods.entry((period.to_owned(), outcome)).or_default() += replies;
     }
 
-    /// Adds the sums of days that are all within a span. Returns these days.
+    /// Adds the sums of days that are wholly within a span. Returns these days.
     fn read_sums(
         &mut self,
         connection: &Connection,
@@ -99,7 +99,7 @@ impl Cuts {
         Ok(days)
     }
 
-    /// Adds the replies that a condition selects, by the hour.
+    /// Adds the replies that a condition selects, by hour.
     fn read(
         &mut self,
         connection: &Connection,
@@ -134,19 +134,19 @@ impl Cuts {
     }
 }
 
-/// The upstream, the model and the kind: the first three columns.
+/// Returns the upstream, the model and the kind: the first three columns.
 fn place<'a>(row: &'a Row<'_>) -> rusqlite::Result<[&'a str; 3]> {
     Ok([row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?, row.get_ref(2)?.as_str()?])
 }
 
 impl Reader {
-    /// Returns the cut replies that began in a span: the most frequent first, and by period.
+    /// Returns the cut replies that began in a span: by frequency, and by period.
     pub(super) fn cut_replies(
         &self,
         from: &str,
         until: &str,
     ) -> rusqlite::Result<(Vec<CutSummary>, Vec<CutPeriod>)> {
-        // All at one moment: a day may be summed meanwhile.
+        // All in one transaction: a day may be summed meanwhile.
         let moment = self.connection().unchecked_transaction()?;
         let cuts = between(self.connection(), from, until)?;
         moment.finish()?;

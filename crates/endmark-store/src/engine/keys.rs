@@ -1,4 +1,4 @@
-//! The statements about keys. Of a secret they see its hash alone.
+//! SQL statements for keys. They see only the hash of a secret.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
@@ -9,7 +9,7 @@ use crate::engine::{Fault, Reader};
 use crate::error::StoreError;
 use crate::keys::{Key, KeyBudget, KeyOfSecret, NewKey};
 
-/// Makes a key with one secret; answers whether its name was free.
+/// Creates a key with one secret. Returns whether its name was free.
 pub(crate) fn add(connection: &Connection, new: &NewKey, secret_sha256: &str) -> Result<bool, Fault> {
     let added = connection
         .prepare_cached(
@@ -38,8 +38,8 @@ fn add_secret(connection: &Connection, name: &str, secret_sha256: &str) -> Resul
     Ok(())
 }
 
-/// Gives a key another secret; those that it has end after the overlap, if they do not end before. Answers whether there is
-/// such a key.
+/// Gives a key a new secret. Its other secrets end after the overlap, unless they end before. Returns whether the key
+/// exists and is not revoked.
 pub(crate) fn rotate(
     connection: &Connection,
     name: &str,
@@ -62,7 +62,7 @@ pub(crate) fn rotate(
     Ok(true)
 }
 
-/// Revokes a key; answers whether there is one that was not.
+/// Revokes a key. Returns whether an unrevoked key of this name existed.
 pub(crate) fn revoke(connection: &Connection, name: &str) -> Result<bool, Fault> {
     let revoked = connection
         .prepare_cached("UPDATE keys SET revoked_at = ?2 WHERE name = ?1 AND revoked_at IS NULL")?
@@ -75,7 +75,7 @@ const COLUMNS: &str =
   k.revoked_at";
 
 impl Reader {
-    /// All keys, by name (CX-7).
+    /// Returns all keys, ordered by name (CX-7).
     pub fn keys(&self) -> Result<Vec<Key>, StoreError> {
         let read = || {
             self.connection()
@@ -86,7 +86,7 @@ impl Reader {
         read().map_err(|error| self.failed(&error))
     }
 
-    /// The key whose secret has this hash.
+    /// Returns the key whose secret has this hash.
     pub(crate) fn key_of_secret(&self, sha256: &str) -> Result<Option<KeyOfSecret>, StoreError> {
         let read = || {
             self.connection()

@@ -1,4 +1,4 @@
-//! The statements about leases, and about calls that are held in them.
+//! SQL statements for leases, and for calls that are held in them.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,10 +14,10 @@ use crate::leases::{BudgetKey, LeasedAmount, LeasedCall, Leases};
 use crate::ledger::encoding::clipped;
 use crate::owner::{self, Dead};
 
-/// Entries that are written by one statement: most of its cost is its beginning and its end.
+/// Entries written by one statement: most of its cost is its start and its end.
 const ENTRIES_TOGETHER: usize = 16;
 
-/// The leases that other processes have of a budget: their sum and their number.
+/// Returns the sum and the number of the leases that other processes have of a budget.
 pub(super) fn of_others(
     connection: &Connection,
     owner: &str,
@@ -33,7 +33,7 @@ pub(super) fn of_others(
         })
 }
 
-/// Plans leases that changed and writes them, in the transaction under way.
+/// Plans changed leases and writes them, in the current transaction.
 pub(super) fn write(
     connection: &Connection,
     owner: &str,
@@ -108,7 +108,7 @@ pub(super) fn settle(connection: &Connection, entries: &[(&Call, &LeasedAmount)]
     Ok(())
 }
 
-/// Adds what calls cost to their budgets, each of which is written once.
+/// Adds the costs of calls to their budgets, each of which is written once.
 pub(super) fn charge(connection: &Connection, costs: &HashMap<Arc<BudgetKey>, u64>) -> rusqlite::Result<()> {
     for (key, cost) in costs {
         let values = params![
@@ -129,7 +129,7 @@ pub(super) fn charge(connection: &Connection, costs: &HashMap<Arc<BudgetKey>, u6
     Ok(())
 }
 
-/// Gives back all leases of a process that ends. What its calls under way hold becomes entries, as if they had no lease.
+/// Returns all leases of an ending process. What its calls under way hold becomes entries, as if they had no lease.
 pub(super) fn give_back(connection: &Connection, owner: &str, calls: &[LeasedCall]) -> rusqlite::Result<()> {
     for call in calls {
         for LeasedAmount { key, held, .. } in &call.amounts {
@@ -139,7 +139,7 @@ pub(super) fn give_back(connection: &Connection, owner: &str, calls: &[LeasedCal
     execute(connection, "DELETE FROM budget_leases WHERE owner = ?1", [owner])
 }
 
-/// Deletes the leases of the dead, whose calls are charged. The caller holds the database's write lock.
+/// Deletes the leases of dead processes, whose calls are charged. The caller holds the database's write lock.
 pub(crate) fn forget_dead(connection: &Connection, database: &Path, left: &[Dead]) -> rusqlite::Result<()> {
     let owners: Vec<String> = connection
         .prepare("SELECT DISTINCT owner FROM budget_leases")?

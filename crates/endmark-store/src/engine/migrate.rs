@@ -1,4 +1,4 @@
-//! Numbered migrations: which are in the store, and the rest of them.
+//! Numbered migrations: checks which are in the store, and applies the rest.
 
 use std::path::Path;
 
@@ -19,18 +19,18 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 2, name: "journal", sql: include_str!("../../migrations/0002_journal.sqlite.sql") },
 ];
 
-/// The newest migration this version knows.
+/// Returns the newest migration that this version knows.
 pub(crate) fn known() -> u32 {
     MIGRATIONS.last().map_or(0, |migration| migration.version)
 }
 
-/// The table in which a store remembers its migrations; the checksum shows one that was changed afterwards.
+/// The table of applied migrations. The checksum detects a migration that was changed afterwards.
 const SCHEMA_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
   version INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL,
   applied_at TEXT NOT NULL DEFAULT (datetime('now')))";
 
-/// Brings the store up to date. The caller holds the database's write lock, so that two processes that open
-/// a new file at once do not both do it.
+/// Applies missing migrations. The caller holds the database's write lock, so two processes that open a new file at
+/// once do not both apply them.
 pub(crate) fn migrate(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let failed = |error| StoreError::of_sqlite(path, &error);
     connection.execute_batch(SCHEMA_MIGRATIONS).map_err(failed)?;
@@ -47,7 +47,7 @@ pub(crate) fn migrate(connection: &Connection, path: &Path) -> Result<(), StoreE
     Ok(())
 }
 
-/// Checks that a reader, which does not migrate, finds the tables it knows.
+/// Checks that a reader, which does not migrate, finds the tables that it knows.
 pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let has_migrations: bool = connection
         .query_row(
@@ -63,8 +63,8 @@ pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), StoreErr
     Ok(())
 }
 
-/// Returns the newest migration in the store. Error if this version does not know it, or has another text for one. The texts
-/// are compared first: the numbers of a build whose migrations differ mean nothing.
+/// Returns the newest migration in the store. Error if this version does not know it, or has a different text for one
+/// of them. The texts are compared first: the numbers of a build with different migrations mean nothing.
 fn verify(connection: &Connection, path: &Path) -> Result<u32, StoreError> {
     let applied = || {
         connection

@@ -1,4 +1,4 @@
-//! The statements about kept outputs.
+//! SQL statements for kept outputs.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,16 +9,16 @@ use crate::outputs::NewOutput;
 
 pub(super) const SECONDS_A_DAY: i64 = 86_400;
 
-/// For how many days it is known of an output that it was removed to make room.
+/// Days for which the removal of an output is remembered.
 const REMOVED_DAYS: i64 = 30;
 
-/// Seconds since 1970.
+/// Returns the current time in seconds since 1970.
 pub(crate) fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// Opens a row, and forgets what has expired. An output that has the handle already is replaced.
+/// Opens a row, and deletes expired outputs. An output with the same handle is replaced.
 pub(crate) fn begin(connection: &Connection, output: &NewOutput) -> Result<(), Fault> {
     forget(connection)?;
     discard(connection, output.handle.as_str())?;
@@ -28,7 +28,7 @@ pub(crate) fn begin(connection: &Connection, output: &NewOutput) -> Result<(), F
     Ok(())
 }
 
-/// A piece as it is written.
+/// A piece of an output, as it is stored.
 pub(crate) struct Piece {
     pub(crate) ordinal: i64,
     pub(crate) first_byte: i64,
@@ -37,7 +37,7 @@ pub(crate) struct Piece {
     pub(crate) content: Vec<u8>,
 }
 
-/// Adds a piece, for which others may have to go; the output counts as used while it is written.
+/// Adds a piece, for which other outputs may be removed. The output counts as used while it is written.
 pub(crate) fn append(
     connection: &Connection,
     handle: &str,
@@ -56,7 +56,7 @@ pub(crate) fn append(
     touch(connection, handle)
 }
 
-/// Says that all of it is there.
+/// Marks the output as complete.
 pub(crate) fn finish(
     connection: &Connection,
     handle: &str,
@@ -80,14 +80,13 @@ pub(crate) fn touch(connection: &Connection, handle: &str) -> Result<(), Fault> 
     Ok(())
 }
 
-/// Removes one.
+/// Deletes an output.
 pub(crate) fn discard(connection: &Connection, handle: &str) -> Result<(), Fault> {
     connection.prepare_cached("DELETE FROM outputs WHERE handle = ?1")?.execute([handle])?;
     Ok(())
 }
 
-/// Removes what was not used for as long as it was to be kept, and what was begun and never ended a day ago; answers how
-/// many outputs that were.
+/// Deletes expired outputs, and outputs that were left incomplete for a day. Returns how many.
 pub(crate) fn forget(connection: &Connection) -> Result<u64, Fault> {
     let forgotten = connection
         .prepare_cached(
@@ -101,7 +100,7 @@ pub(crate) fn forget(connection: &Connection) -> Result<u64, Fault> {
     Ok(forgotten as u64)
 }
 
-/// Whether an output that was last used then has expired.
+/// Whether an output that was last used at this time has expired.
 pub(crate) fn has_expired(last_used: i64, keep_days: i64) -> bool {
     keep_days > 0 && last_used.saturating_add(keep_days.saturating_mul(SECONDS_A_DAY)) < now()
 }

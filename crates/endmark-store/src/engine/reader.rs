@@ -1,4 +1,4 @@
-//! Reading the log, for people and for tests: a connection of its own, and nothing is created.
+//! Reads the log, for people and for tests, over a separate connection that creates nothing.
 
 pub(in crate::engine) mod calls;
 mod charges;
@@ -25,14 +25,14 @@ pub use requests::{RequestChoices, RequestFilter, RequestPage, RequestRow};
 pub use summary::{CutPeriod, CutSummary, UsageReport, UsageSummary};
 pub use sums::Summed;
 
-/// Reads a store that a gateway may be writing. It blocks: not for an async task.
+/// Reads a store, which a gateway may be writing. It blocks: do not use it in an async task.
 #[derive(Debug)]
 pub struct Reader {
     connection: Connection,
     path: PathBuf,
 }
 
-/// Which rows to read; what is not given does not matter.
+/// Selects rows. A missing field matches every row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogFilter {
     /// Only rows with this status.
@@ -47,7 +47,7 @@ pub struct LogFilter {
     pub cut_kind: Option<String>,
     /// Only rows of this request.
     pub request_id: Option<String>,
-    /// Only rows with a smaller number: those behind the last one of a page.
+    /// Only rows with a smaller number: those after the last row of a page.
     pub before: Option<i64>,
 }
 
@@ -67,7 +67,7 @@ impl Reader {
         Ok(Self { connection, path: path.to_owned() })
     }
 
-    /// The newest rows, newest first, at most `limit` of them (PC-7).
+    /// Returns the newest rows, newest first, at most `limit` (PC-7).
     pub fn recent(&self, limit: u32, filter: &LogFilter) -> Result<Vec<LogRow>, StoreError> {
         let mut sql = format!("{COLUMNS} WHERE 1");
         let mut values: Vec<&dyn ToSql> = Vec::new();
@@ -94,8 +94,8 @@ impl Reader {
         self.rows(&sql, &values)
     }
 
-    /// All that is known of one row (by its number), or of all rows of one request (by its id); none if
-    /// neither is there.
+    /// Returns one row (by its number) with its pieces, or all rows of one request (by its id). `None` if there is
+    /// neither.
     pub fn show(&self, id: &str) -> Result<Option<Recovery>, StoreError> {
         let mut rows = Vec::new();
         if let Ok(number) = id.parse::<i64>() {
@@ -114,7 +114,7 @@ impl Reader {
         Ok(Some(Recovery { rows, pieces }))
     }
 
-    /// Checks the database's structure from end to end; answers what is wrong, nothing if all is well.
+    /// Checks the whole structure of the database. Returns the problems found.
     pub fn check(&self) -> Result<Vec<String>, StoreError> {
         let check = || {
             self.connection
@@ -127,7 +127,7 @@ impl Reader {
         Ok(lines)
     }
 
-    /// The database's file.
+    /// Returns the path of the database file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -142,7 +142,7 @@ impl Reader {
         read().map_err(|error| self.failed(&error))
     }
 
-    /// The rows of one request, for a list.
+    /// Returns the rows of one request, for a list.
     fn cuts_of(&self, request_id: &str) -> rusqlite::Result<Vec<LogRow>> {
         self.connection()
             .prepare_cached(&format!("{COLUMNS} WHERE r.request_id = ? ORDER BY l.id"))?
@@ -179,7 +179,7 @@ fn log_row(row: &Row<'_>) -> rusqlite::Result<LogRow> {
         truncation_index: row.get(3)?,
         initial_chunk_length: row.get(4)?,
         resume_attempts: row.get(5)?,
-        // The table's CHECK admits no third word.
+        // The table's CHECK permits no third value.
         final_status: FinalStatus::parse(&status).unwrap_or(FinalStatus::Exhausted),
         timestamp: row.get(7)?,
         request_id: row.get(8)?,

@@ -1,11 +1,11 @@
-//! How a limit is shared by several texts.
+//! Divides a limit among several texts.
 
 use endmark_context::cap::{LEAST_LIMIT, Unit};
 
-/// A text within a result is not cut below this: there would be nothing left to read.
+/// Minimum share of a text within a result: with less there would be nothing left to read.
 pub const LEAST_SHARE: usize = 4 * LEAST_LIMIT;
 
-/// The size of a text in a limit's unit.
+/// Returns the size of a text in a limit's unit.
 pub fn size(text: &str, unit: Unit) -> usize {
     match unit {
         Unit::Chars => text.chars().count(),
@@ -14,8 +14,8 @@ pub fn size(text: &str, unit: Unit) -> usize {
     }
 }
 
-/// How much each of several texts may have, so that all of them have at most `most` together and no short one gives way to
-/// a long one. None where they have no more as they are.
+/// Returns the maximum size of each of several texts, so that together they have at most `most` and no short text is
+/// cut in favour of a long one. `None` if they already fit.
 pub fn share(sizes: &[usize], most: usize) -> Option<usize> {
     let mut sorted = sizes.to_vec();
     sorted.sort_unstable();

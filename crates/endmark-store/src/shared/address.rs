@@ -1,4 +1,4 @@
-//! The URL of a PostgreSQL store: what of it can be shown, and whether its connections use TLS.
+//! The URL of a PostgreSQL store: which part can be shown, and whether its connections use TLS.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,8 @@ use std::str::FromStr as _;
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
-/// Where PostgreSQL is, from a URL such as `postgres://user:password@db.example/endmark`. No formatter prints its password.
+/// The address of PostgreSQL, from a URL such as `postgres://user:password@db.example/endmark`. No formatter prints
+/// its password.
 ///
 /// ```
 /// use endmark_store::PostgresAddress;
@@ -23,7 +24,7 @@ pub struct PostgresAddress {
     root_file: Option<PathBuf>,
 }
 
-/// A URL that names no usable PostgreSQL. The message never contains the URL: it may hold a password.
+/// Error of a URL that names no usable PostgreSQL. The message never contains the URL, which may contain a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PostgresAddressError {
     /// It is not a URL of PostgreSQL, or has an unknown parameter.
@@ -41,8 +42,9 @@ pub enum PostgresAddressError {
 }
 
 impl PostgresAddress {
-    /// Reads a URL. `sslmode` is `verify-full` or `disable`. Its default is `verify-full`, and `disable` if every host is this
-    /// machine. `sslrootcert` names a PEM file of the authorities that may certify the server, instead of the system's.
+    /// Parses a URL. `sslmode` is `verify-full` or `disable`. The default is `verify-full`, or `disable` if every
+    /// host is this machine. `sslrootcert` names a PEM file with the authorities that may certify the server, instead
+    /// of the system's.
     ///
     /// # Errors
     /// [`PostgresAddressError`] if it is not a URL, lacks a host or a database, or names an unsupported `sslmode`.
@@ -78,12 +80,12 @@ impl PostgresAddress {
         self.uses_tls
     }
 
-    /// The authorities that may certify the server, instead of the system's.
+    /// Returns the file of authorities that may certify the server, instead of the system's.
     pub(crate) fn root_file(&self) -> Option<&Path> {
         self.root_file.as_deref()
     }
 
-    /// The hosts with their ports, in the order in which they are tried.
+    /// Returns the hosts with their ports, in the order in which they are tried.
     pub(crate) fn hosts(&self) -> impl Iterator<Item = (&Host, u16)> {
         let ports = self.config.get_ports();
         let port = move |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);

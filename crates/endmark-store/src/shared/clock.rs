@@ -1,10 +1,10 @@
-//! The clock of an instance's tenure: it never goes back, and goes on while the machine is suspended.
+//! The clock of an instance's tenure. It never goes back, and continues while the machine is suspended.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime};
 
-/// Milliseconds since it was made. The monotonic clock stands still while the machine is suspended and the wall clock may be set
-/// back: the larger of both is right or early, and an instance that stops early spends nothing.
+/// Milliseconds since it was created. The monotonic clock stops while the machine is suspended, and the wall clock
+/// may be set back. The larger of both is right or ahead. With a clock that is ahead an instance only stops early.
 #[derive(Debug)]
 pub(crate) struct Clock {
     monotonic: Instant,

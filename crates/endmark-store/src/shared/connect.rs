@@ -1,4 +1,5 @@
-//! Connections to PostgreSQL: over TCP or a Unix socket, with TLS that verifies the server, to the first host that takes writes.
+//! Connects to PostgreSQL over TCP or a Unix socket, with TLS that verifies the server, to the first host that
+//! accepts writes.
 
 use std::io;
 use std::sync::Arc;
@@ -16,31 +17,31 @@ use tokio_rustls::TlsConnector;
 use super::address::PostgresAddress;
 use crate::error::StoreError;
 
-/// How long a host may take until a connection to it can be used.
+/// Maximum time to establish a usable connection to a host.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The request for TLS of PostgreSQL's protocol: its length, and a number that no version has.
+/// The TLS request of PostgreSQL's protocol: its length, and a number that is no protocol version.
 const TLS_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
 trait Transport: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Transport for T {}
 
-/// Why there is no connection.
+/// Reason of a failed connection.
 #[derive(Debug)]
 pub(crate) struct Unconnected {
     pub(crate) detail: String,
-    /// Whether the database answered, and refuses: waiting does not help.
+    /// Whether the database answered with a rejection: waiting does not help.
     pub(crate) is_final: bool,
 }
 
 impl PostgresAddress {
-    /// The error for callers of the store.
+    /// Returns the error for callers of the store.
     pub(crate) fn failed(&self, detail: impl Into<String>) -> StoreError {
         StoreError::Database { address: self.to_string(), detail: detail.into() }
     }
 }
 
-/// Connects to the first host that takes writes. The connection ends when the client is dropped.
+/// Connects to the first host that accepts writes. The connection ends when the client is dropped.
 pub(crate) async fn connect(address: &PostgresAddress) -> Result<Client, Unconnected> {
     let mut failures = Vec::new();
     let mut is_final = true;
@@ -76,7 +77,7 @@ fn temporary(detail: String) -> Unconnected {
     Unconnected { detail, is_final: false }
 }
 
-/// The words of the database, without those around them.
+/// Returns the database's own message, without the driver's text around it.
 pub(crate) fn words(error: &tokio_postgres::Error) -> String {
     match (error.as_db_error(), std::error::Error::source(error)) {
         (Some(error), _) => format!("{} (SQLSTATE {})", error.message(), error.code().code()),
@@ -86,7 +87,7 @@ pub(crate) fn words(error: &tokio_postgres::Error) -> String {
 }
 
 fn of_database(error: &tokio_postgres::Error) -> Unconnected {
-    // Refused credentials, and a database that does not exist.
+    // Rejected credentials, or a database that does not exist.
     let is_final =
         error.code().is_some_and(|code| code.code().starts_with("28") || code.code().starts_with("3D"));
     Unconnected { detail: words(error), is_final }
@@ -121,7 +122,7 @@ async fn transport(address: &PostgresAddress, host: &Host, port: u16) -> io::Res
     Ok(Box::new(TlsConnector::from(Arc::new(tls)).connect(name, stream).await?))
 }
 
-/// The certificate authorities that may certify the server.
+/// Returns the certificate authorities that may certify the server.
 fn authorities(address: &PostgresAddress) -> io::Result<RootCertStore> {
     let mut store = RootCertStore::empty();
     let certificates = match address.root_file() {

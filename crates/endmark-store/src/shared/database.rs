@@ -1,4 +1,5 @@
-//! The statements of PostgreSQL. They are typed and unnamed, and need no session state: a transaction pooler may stand between.
+//! SQL statements for PostgreSQL. They are typed and unnamed and need no session state, so they work through a
+//! transaction pooler.
 
 use endmark_context::budget::{Pool, Share, TENURE_MS};
 use tokio_postgres::types::{ToSql, Type};
@@ -13,7 +14,7 @@ pub(crate) const SCHEMA: i64 = 1;
 
 const TABLES: &str = include_str!("../../migrations/0001_shared.postgres.sql");
 
-/// How often a schema is made again that another instance made at the same moment.
+/// Maximum attempts to create a schema that another instance creates at the same time.
 const MAKES: u32 = 5;
 
 /// The columns of a row, as PostgreSQL reads them from JSON.
@@ -50,19 +51,19 @@ const USAGE_COLUMNS: [(&str, &str); 30] = [
     ("total_ms", "double precision"),
 ];
 
-/// What became of a report.
+/// Result of a report.
 pub(crate) enum Exchanged {
     Done {
         granted: Vec<GrantedShare>,
         keys_version: i64,
     },
-    /// The database knows this instance by another token, or not at all: it was forfeited, or its journal was copied.
+    /// The database knows this instance by another token or not at all: it was forfeited, or its journal was copied.
     Unknown,
 }
 
-/// Whether the database takes this instance by its new token.
+/// Whether the database accepts this instance with its new token.
 pub(crate) enum Registered {
-    /// It does.
+    /// It is accepted.
     Known,
     /// Another process uses this identity now.
     InUse,
@@ -78,7 +79,7 @@ fn natural(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)
 }
 
-/// Makes the tables where they are missing; returns the schema of the database.
+/// Creates missing tables. Returns the schema of the database.
 pub(crate) async fn make_tables(client: &Client) -> Result<i64, Error> {
     let mut made = 0;
     loop {
@@ -92,7 +93,7 @@ pub(crate) async fn make_tables(client: &Client) -> Result<i64, Error> {
         }
         made += 1;
         match client.batch_execute(&format!("BEGIN;{TABLES}COMMIT")).await {
-            // `IF NOT EXISTS` does not protect from another transaction that makes the same table.
+            // `IF NOT EXISTS` does not protect against another transaction that creates the same table.
             Err(error) if made < MAKES && error.code().is_some() => {
                 client.batch_execute("ROLLBACK").await?;
             }
@@ -132,17 +133,17 @@ pub(crate) async fn register(client: &mut Client, instance: &Instance) -> Result
     Ok(Registered::Known)
 }
 
-/// The budgets of which the database has an open share of this instance: scope, subject, window and unit.
+/// Returns the budgets of which this instance has an open share: scope, subject, window and unit.
 pub(crate) async fn open_shares(client: &Client, id: &str) -> Result<Vec<[String; 4]>, Error> {
     let sql = "SELECT scope, subject, span, unit FROM em_shares WHERE instance = $1 AND granted > spent";
     let rows = client.query_typed(sql, &[(&id, Type::TEXT)]).await?;
     Ok(rows.iter().map(|row| [row.get(0), row.get(1), row.get(2), row.get(3)]).collect())
 }
 
-/// Frees what a silent instance did not spend. Returns whether there is such an instance.
+/// Frees the unspent shares of a silent instance. Returns whether there is such an instance.
 pub(crate) async fn forfeit(client: &mut Client, id: &str) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
-    // From here on its reports are refused until it registers again.
+    // From here on its reports are rejected until it registers again.
     let sql = "UPDATE em_instances SET is_forfeited = true WHERE id = $1 AND expires <= clock_timestamp()";
     if transaction.execute_typed(sql, &[(&id, Type::TEXT)]).await? == 0 {
         return Ok(false);
@@ -162,7 +163,7 @@ pub(crate) async fn forfeit(client: &mut Client, id: &str) -> Result<bool, Error
     Ok(true)
 }
 
-/// Tells the database everything that is due, in one transaction that can be repeated: rows have a key, and shares are absolute.
+/// Reports everything that is due, in one transaction that can be repeated: rows have a key, and shares are absolute.
 pub(crate) async fn exchange(
     client: &mut Client,
     instance: &Instance,
@@ -194,7 +195,7 @@ pub(crate) async fn exchange(
     Ok(Exchanged::Done { granted, keys_version })
 }
 
-/// Budgets of one transaction, a column each, as PostgreSQL takes them.
+/// Budgets of one transaction, one array per column.
 struct Columns {
     scopes: Vec<String>,
     subjects: Vec<String>,
@@ -207,7 +208,8 @@ impl Columns {
         let texts = |text: fn(&BudgetKey) -> String| due.shares.iter().map(|(key, _)| text(key)).collect();
         Self {
             scopes: texts(|key| key.scope.name().to_owned()),
-            // Texts from outside may hold U+0000, which PostgreSQL has no place for. Two subjects never become one.
+            // Texts from outside may contain U+0000, which PostgreSQL cannot store. The escaping keeps different
+            // subjects different.
             subjects: texts(|key| key.subject.replace('\\', r"\\").replace('\0', r"\0")),
             spans: texts(|key| key.window.clone()),
             units: texts(|key| key.unit.name().to_owned()),
@@ -221,7 +223,7 @@ impl Columns {
     }
 }
 
-/// Reports and grants shares: the budgets' rows are locked in one order, decided on, and written.
+/// Reports and grants shares: locks the budgets' rows in one order, decides on them, and writes them.
 async fn shares(
     transaction: &Transaction<'_>,
     instance: &Instance,
@@ -319,9 +321,9 @@ async fn write_shares(
     Ok(())
 }
 
-/// All keys and the hashes of their secrets, as JSON, with the version that they are of.
+/// Returns all keys and the hashes of their secrets, as JSON, with their version.
 pub(crate) async fn keys(client: &mut Client) -> Result<(i64, String, String), Error> {
-    // One snapshot for all three.
+    // One snapshot for all three values.
     let row = client
         .query_typed_one(
             "SELECT (SELECT value FROM em_meta WHERE name = 'key_version'),
@@ -333,7 +335,7 @@ pub(crate) async fn keys(client: &mut Client) -> Result<(i64, String, String), E
     Ok((row.get(0), row.get(1), row.get(2)))
 }
 
-/// All keys, by name.
+/// Returns all keys, ordered by name.
 pub(crate) async fn all_keys(client: &Client) -> Result<Vec<Key>, Error> {
     let sql = "SELECT name, models, budget_unit, budget_period, budget_limit, ends_at, created_at, revoked_at
                FROM em_keys ORDER BY name";
@@ -352,7 +354,7 @@ pub(crate) async fn all_keys(client: &Client) -> Result<Vec<Key>, Error> {
     Ok(rows.iter().map(key).collect())
 }
 
-/// Makes a key with one secret; returns whether its name was free.
+/// Creates a key with one secret. Returns whether its name was free.
 pub(crate) async fn add_key(client: &mut Client, new: &NewKey, sha256: &str) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
     let limit = new.budget.map(|budget| number(budget.limit));
@@ -389,7 +391,7 @@ async fn raise_version(transaction: &Transaction<'_>) -> Result<(), Error> {
     transaction.execute_typed(sql, &[]).await.map(|_| ())
 }
 
-/// Gives a key another secret; those that it has end after the overlap. Returns whether there is such a key.
+/// Gives a key a new secret. Its other secrets end after the overlap. Returns whether there is such a key.
 pub(crate) async fn rotate_key(
     client: &mut Client,
     name: &str,
@@ -415,7 +417,7 @@ pub(crate) async fn rotate_key(
     Ok(true)
 }
 
-/// Revokes a key; returns whether there is one that was not.
+/// Revokes a key. Returns whether an unrevoked key of this name existed.
 pub(crate) async fn revoke_key(client: &mut Client, name: &str) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
     let revoked = transaction

@@ -1,4 +1,4 @@
-//! How the shared database is, for a check by its operator.
+//! Inspects the state of the shared database, for its operator.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -10,22 +10,22 @@ use crate::location::StoreLocation;
 /// The state of a shared database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DatabaseState {
-    /// The server's version, as `15.8`.
+    /// The server's version, for example `15.8`.
     pub version: String,
-    /// By how many milliseconds its clock is ahead of this machine's, at least.
+    /// Minimum number of milliseconds by which its clock is ahead of this machine's.
     pub clock_ahead_ms: i64,
-    /// The schema that it has; `None` before the first start.
+    /// Its schema; `None` before the first start.
     pub schema: Option<i64>,
-    /// Instances that reported lately.
+    /// Instances that reported recently.
     pub live_instances: i64,
-    /// Instances that fell silent while something granted to them was not spent: it stays held.
+    /// Instances that fell silent with unspent shares, which stay held.
     pub silent_instances: Vec<String>,
 }
 
-/// Looks at the database of a shared store, and changes nothing. `None` for a store of its own.
+/// Inspects the database of a shared store without changing it. Returns `None` for a store that is not shared.
 ///
 /// # Errors
-/// [`StoreError`] if the database cannot be reached, refuses, or is newer than this version.
+/// [`StoreError`] if the database cannot be reached, rejects the connection, or is newer than this version.
 pub async fn inspect_database(location: &StoreLocation) -> Result<Option<DatabaseState>, StoreError> {
     let Some(address) = location.postgres() else { return Ok(None) };
     let client = connect(address).await.map_err(|unconnected| address.failed(unconnected.detail))?;
@@ -37,7 +37,7 @@ pub async fn inspect_database(location: &StoreLocation) -> Result<Option<Databas
     let row = client.query_typed_one(sql, &[]).await.map_err(failed)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let (there, here) = (row.get::<_, i64>(1), i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
-    // It read its clock between the question and the answer.
+    // The server read its clock between the request and the answer.
     let on_the_way = i64::try_from(asked.elapsed().as_millis()).unwrap_or(0);
     let clock_ahead_ms = match there - here {
         ahead if ahead > 0 => ahead,
@@ -69,8 +69,8 @@ pub async fn inspect_database(location: &StoreLocation) -> Result<Option<Databas
     Ok(Some(state))
 }
 
-/// Frees what a silent instance was granted and did not spend. If it comes back, it reports what it spent and asks again. Returns
-/// whether there is such an instance.
+/// Frees the unspent shares of a silent instance. If the instance comes back, it reports its spending and requests
+/// shares again. Returns whether there is such an instance.
 ///
 /// # Errors
 /// [`StoreError`] if the database fails, or the store is not shared.

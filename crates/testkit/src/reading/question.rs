@@ -58,7 +58,7 @@ fn end_of_shown(document: &str, text: &str) -> usize {
     text.char_indices().map(|(start, _)| common(start)).max().unwrap_or(0)
 }
 
-/// Where the longest part of the document that a question quotes ends; none where it quotes nothing.
+/// Returns the end of the longest part of the document that a question quotes; `None` if it quotes nothing.
 fn end_of_quoted(document: &str, question: &str) -> Option<usize> {
     let starts = document.char_indices().map(|(start, _)| start);
     let quoted = starts.map(|start| {
@@ -71,7 +71,7 @@ fn end_of_quoted(document: &str, question: &str) -> Option<usize> {
     (length >= 2 * SHORTEST_QUOTATION_CHARS).then_some(end)
 }
 
-/// Where the anchor begins in what is shown: the longest end of it that the question quotes, else its last line.
+/// Returns where the anchor begins in the shown part: its longest quoted end, or else its last line.
 fn beginning_of_anchor(shown: &str, question: &str) -> usize {
     let settled = shown.trim_end();
     let starts = settled.char_indices().rev().map(|(start, _)| start);

@@ -14,11 +14,11 @@ const OUTCOMES: [&str; 7] =
 enum Event {
     /// A cut reply of this hour of November 2026, with the outcomes of its parts.
     Call { hour: u32, is_cut: bool, outcomes: Vec<(usize, bool)> },
-    /// One more part of the reply with this number.
+    /// A further part of the reply with this number.
     Outcome { number: usize, outcome: usize },
     /// The call with this number is deleted, or its log.
     Deleted { number: usize, log: bool },
-    /// Days are summed as far as they can be; first the calls, or not.
+    /// Days are summed as far as possible, with or without summing the calls first.
     Summed { calls: bool },
 }
 
@@ -88,7 +88,7 @@ fn happen(connection: &Connection, at: usize, event: &Event) {
 
 type Found = (Vec<CutSummary>, BTreeMap<(String, String), u64>);
 
-/// What a span contains, by day.
+/// Returns the contents of a span by day.
 fn found(reader: &Reader, since: &str, until: &str) -> Found {
     let (summaries, periods) = reader.cut_replies(since, until).unwrap();
     let mut days = BTreeMap::new();

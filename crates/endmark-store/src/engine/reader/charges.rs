@@ -1,4 +1,4 @@
-//! Budgets compared with the ledger: whether each call was charged what its row says.
+//! Compares budgets with the ledger: whether each call was charged what its row states.
 
 use std::collections::HashMap;
 
@@ -14,17 +14,17 @@ use crate::error::StoreError;
 /// A budget that differs from the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetDifference {
-    /// Whose it is, as `session`.
+    /// Scope of the budget.
     pub scope: Scope,
-    /// Which session, key or model.
+    /// The session, key or model.
     pub subject: String,
     /// The window.
     pub window: String,
-    /// What is counted.
+    /// Unit of the budget.
     pub unit: Unit,
-    /// Calls that may have been billed and were not charged to it.
+    /// Calls that may have been billed but were not charged to it.
     pub uncharged_calls: u64,
-    /// Calls that were charged another number of tokens than their rows say.
+    /// Calls that were charged a different number of tokens than their rows state.
     pub wrong_calls: u64,
 }
 
@@ -32,8 +32,8 @@ pub struct BudgetDifference {
 type Place = (String, String);
 
 impl Reader {
-    /// The first budget of this scope and unit that differs from the ledger; none where all calls were charged that it was
-    /// there for, from its first charge on. It reads all calls since the first charge, and blocks.
+    /// Returns the first budget of this scope and unit that differs from the ledger. `None` if every call since a
+    /// budget's first charge was charged to it. It reads all calls since the first charge, and blocks.
     pub fn budget_difference(
         &self,
         scope: Scope,
@@ -88,7 +88,7 @@ impl Reader {
         compared().map_err(|error| self.failed(&error))
     }
 
-    /// When the first call began that was charged to each budget.
+    /// Returns, for each budget, the start time of the first call charged to it.
     fn first_charges(&self, scope: Scope, unit: Unit) -> rusqlite::Result<HashMap<Place, Compared>> {
         self.connection()
             .prepare(
@@ -113,7 +113,7 @@ fn is_billed(call: &UsageRow) -> bool {
     was_killed(call) || call.tokens.or_estimated(call.estimate).is_some()
 }
 
-/// Whether its gateway was killed before it was over.
+/// Whether its gateway was killed before the call was over.
 fn was_killed(call: &UsageRow) -> bool {
     call.ended_at.is_none()
 }

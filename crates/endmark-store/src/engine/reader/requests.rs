@@ -10,10 +10,10 @@ use crate::error::StoreError;
 use crate::records::{LEFT_BY_OWN_LIMIT, LogRow};
 use crate::refusals::RefusedRequest;
 
-/// Requests that one page looks through for a filter, so that a filter which nothing matches costs no more than one.
+/// Requests that one page scans for a filter, so that a filter without matches has a bounded cost.
 const MAX_SCANNED: u32 = 250_000;
 
-/// The same for cut replies, of which each has its outcome looked up: 7 µs on a busy core.
+/// The same for cut replies, each of which needs a lookup of its outcome: 7 µs on a busy core.
 const MAX_SCANNED_CUTS: u32 = 20_000;
 
 /// Candidates whose calls one page reads.
@@ -23,17 +23,17 @@ const MAX_READ: u32 = 1_000;
 const CUT_OUTCOMES: [&str; 7] =
     ["resumed", "corrected", "restarted", "cancelled", "interrupted", "cut", "exhausted"];
 
-/// The word for a request whose reply was cut, while the rest is asked for.
+/// Outcome of a request whose reply was cut, while its continuation is requested.
 const RECOVERING: &str = "recovering";
 
-/// The word for a request that the gateway answered with an error of its own, before any upstream call.
+/// Outcome of a request that the gateway answered with its own error, before any upstream call.
 const REFUSED: &str = "refused";
 
-/// Which requests a list shows.
+/// The requests that a list shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestFilter {
-    /// Only requests with this outcome; `look` for those that their clients did not get whole, and did not want so; `any-cut`
-    /// for those whose reply was cut.
+    /// Only requests with this outcome. `look` selects requests whose clients did not get the whole reply although
+    /// they wanted it; `any-cut` selects requests whose reply was cut.
     pub outcome: Option<String>,
     /// Only requests for this model.
     pub model: Option<String>,
@@ -43,20 +43,21 @@ pub struct RequestFilter {
     pub credential: Option<String>,
     /// Only requests of this session.
     pub session: Option<String>,
-    /// Only requests that began at or after this moment, as the store writes it.
+    /// Only requests that began at or after this time, in the store's format.
     pub since: Option<String>,
-    /// Only requests after this one in the list: when it began, and its id.
+    /// Only requests after this one in the list, by start time and id.
     pub before: Option<(String, String)>,
 }
 
 /// A request with all of its calls.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RequestRow {
-    /// Its upstream calls in their order; none of a refused request.
+    /// Its upstream calls in order; empty for a refused request.
     pub calls: Vec<UsageRow>,
-    /// What is known of the cut parts of its reply.
+    /// The cut parts of its reply.
     pub cuts: Vec<LogRow>,
-    /// What became of it: an outcome of the header, or `recovering`, `cancelled`, `interrupted`, `failed`, `unread` or `refused`.
+    /// Its outcome: an outcome of the header, or `recovering`, `cancelled`, `interrupted`, `failed`, `unread` or
+    /// `refused`.
     pub outcome: String,
     /// The gateway's own error, if it refused the request.
     pub refusal: Option<RefusedRequest>,
@@ -67,12 +68,12 @@ pub struct RequestRow {
 pub struct RequestPage {
     /// The requests, the newest first.
     pub rows: Vec<RequestRow>,
-    /// What [`RequestFilter::before`] has to be for the next page; `None` at the end. A page can be empty before the end: a
-    /// page looks through a limited number of requests.
+    /// The value of [`RequestFilter::before`] for the next page; `None` at the end. A page can be empty before the
+    /// end, because it scans a limited number of requests.
     pub next: Option<(String, String)>,
 }
 
-/// What requests can be filtered by.
+/// The values by which requests can be filtered.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RequestChoices {
     /// Models.
@@ -107,22 +108,22 @@ impl RequestRow {
         self.field(|call| &call.request_id, |refusal| &refusal.request_id)
     }
 
-    /// Returns when it began.
+    /// Returns its start time.
     pub fn started_at(&self) -> &str {
         self.field(|call| &call.started_at, |refusal| &refusal.at)
     }
 
-    /// Returns the model that it named.
+    /// Returns the requested model.
     pub fn model(&self) -> &str {
         self.field(|call| &call.model, |refusal| &refusal.model)
     }
 
-    /// Returns the upstream that it was for.
+    /// Returns the upstream.
     pub fn upstream(&self) -> &str {
         self.field(|call| &call.upstream, |refusal| &refusal.upstream)
     }
 
-    /// Returns its session's hash.
+    /// Returns the hash of its session.
     pub fn session(&self) -> &str {
         self.field(|call| &call.session, |refusal| &refusal.session)
     }
@@ -143,7 +144,7 @@ impl RequestRow {
         self.calls.first().map(of_call).or_else(|| self.refusal.as_ref().map(of_refusal)).unwrap_or_default()
     }
 
-    /// Returns whether its client did not get the whole reply, although it did not ask for a part.
+    /// Returns whether its client did not get the whole reply, although it wanted it.
     pub fn is_worth_a_look(&self) -> bool {
         match self.outcome.as_str() {
             "exhausted" | "interrupted" => true,
@@ -223,7 +224,8 @@ impl Reader {
         Ok(Some(row))
     }
 
-    /// Returns when requests that may match began, and their ids; then where the next page begins if the scan was limited.
+    /// Returns start times and ids of requests that may match, and the start of the next page if the scan was
+    /// limited.
     #[expect(clippy::type_complexity, reason = "two places in a list")]
     fn candidates(
         &self,
@@ -302,7 +304,7 @@ impl Reader {
         Ok((found, end.next().transpose()?))
     }
 
-    /// Returns the newest calls of a session, the newest first, at most `limit` of them.
+    /// Returns the newest calls of a session, the newest first, at most `limit`.
     pub fn calls_of_session(&self, session: &str, limit: u32) -> Result<Vec<UsageRow>, StoreError> {
         let read = self.calls_where(
             "usage INDEXED BY usage_sessions",
@@ -312,7 +314,7 @@ impl Reader {
         read.map_err(|error| self.failed(&error))
     }
 
-    /// Returns the newest call of each of the sessions that the newest `requests` requests belong to, the newest first.
+    /// Returns the newest call of each session among the newest `requests` requests, the newest first.
     pub fn newest_sessions(&self, requests: u32) -> Result<Vec<UsageRow>, StoreError> {
         let read = || -> rusqlite::Result<Vec<UsageRow>> {
             let sessions: Vec<String> = self
@@ -336,7 +338,7 @@ impl Reader {
         read().map_err(|error| self.failed(&error))
     }
 
-    /// Returns when the oldest recorded call began; `None` without a call.
+    /// Returns the start time of the oldest recorded call; `None` without a call.
     pub fn first_call(&self) -> Result<Option<String>, StoreError> {
         let sql = "SELECT min(started_at) FROM usage";
         self.connection().query_row(sql, [], |row| row.get(0)).map_err(|error| self.failed(&error))
@@ -349,7 +351,7 @@ impl Reader {
         read.map(crate::engine::integers::natural).map_err(|error| self.failed(&error))
     }
 
-    /// Returns what requests can be filtered by.
+    /// Returns the values by which requests can be filtered.
     pub fn request_choices(&self) -> Result<RequestChoices, StoreError> {
         let words = |sql: &str| -> rusqlite::Result<Vec<String>> {
             self.connection().prepare(sql)?.query_map([], |row| row.get(0))?.collect()

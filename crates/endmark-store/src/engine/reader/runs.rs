@@ -1,4 +1,4 @@
-//! Reading supervised runs and their events.
+//! Reads supervised runs and their events.
 
 use rusqlite::{OptionalExtension as _, Row};
 
@@ -16,7 +16,7 @@ const COLUMNS: &str =
   FROM runs LEFT JOIN run_tasks ON run_id = id";
 
 impl Reader {
-    /// The newest runs, newest first, at most `limit` of them.
+    /// Returns the newest runs, newest first, at most `limit`.
     pub fn runs(&self, limit: u32) -> Result<Vec<StoredRun>, StoreError> {
         let read = || {
             self.connection
@@ -41,7 +41,7 @@ impl Reader {
         read().map_err(|error| self.failed(&error))
     }
 
-    /// One run by its id, or by a beginning of it that no other has.
+    /// Returns one run by its id, or by a unique prefix of it.
     pub fn run(&self, id: &str) -> Result<Option<StoredRun>, StoreError> {
         let read = || {
             let of = |end: &str| format!("{COLUMNS} WHERE {end}");
@@ -59,7 +59,7 @@ impl Reader {
         read().map_err(|error| self.failed(&error))
     }
 
-    /// Events behind this number, in order, of one run or of all, at most `limit` of them.
+    /// Returns the events after this number, in order, of one run or of all, at most `limit`.
     pub fn run_events(
         &self,
         run_id: Option<&str>,
@@ -78,7 +78,7 @@ impl Reader {
         read().map_err(|error| self.failed(&error))
     }
 
-    /// The number of the newest event, or 0.
+    /// Returns the number of the newest event, or 0.
     pub fn newest_run_event(&self) -> Result<i64, StoreError> {
         let newest =
             self.connection.query_row("SELECT coalesce(max(id), 0) FROM run_events", [], |row| row.get(0));

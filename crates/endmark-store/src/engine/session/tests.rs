@@ -12,7 +12,7 @@ fn location(folder: &tempfile::TempDir) -> StoreLocation {
     StoreLocation::sqlite(folder.path().join("a.db"))
 }
 
-/// Keeps the database's write lock, so that the writer has to wait and its queue fills.
+/// Holds the database's write lock, so that the writer has to wait and its queue fills.
 fn locked(location: &StoreLocation) -> Connection {
     let connection = Connection::open(location.path()).unwrap();
     connection.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -138,7 +138,7 @@ async fn a_lock_that_lasts_and_a_full_disk_are_said_and_then_writing_goes_on() {
             Ok(())
         })
     };
-    // SQLite does not go below the present size, so that nothing fits any more after this.
+    // SQLite does not go below the present size, so nothing fits any more after this.
     pages(1).await.unwrap();
     let large = "x".repeat(1 << 20);
     let full = store.recorder(NoSecrets).remember_capability("u", "m", &large).await;
