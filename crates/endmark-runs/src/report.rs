@@ -1,4 +1,4 @@
-//! A run as it is reported: in the store, in events, to people. (CG-4)
+//! Reports of a run, for events and for people. (CG-4)
 
 use endmark_guard::TokenUsage;
 use endmark_store::{RunRecord, StoredRun, StoredRunEvent, with_zone};
@@ -85,7 +85,7 @@ pub struct RunEventReport {
 }
 
 impl AgentRun {
-    /// A run that is supervised, as it is written.
+    /// Returns the report of a supervised run from its record.
     pub(crate) fn of_record(run: RunRecord) -> Self {
         Self {
             token_usage: TokenUsage::new(run.input_tokens, run.output_tokens),
@@ -117,7 +117,7 @@ impl AgentRun {
         }
     }
 
-    /// Whether nothing follows.
+    /// Whether the run has ended.
     pub fn is_over(&self) -> bool {
         endmark_guard::State::parse(&self.state).is_some_and(endmark_guard::State::is_final)
     }
@@ -149,7 +149,7 @@ impl From<StoredRunEvent> for RunEventReport {
     }
 }
 
-/// Billionths of a dollar as dollars, with nine places.
+/// Formats billionths of a dollar as dollars, with nine decimal places.
 fn dollars(nanodollars: u64) -> String {
     format!("{}.{:09}", nanodollars / 1_000_000_000, nanodollars % 1_000_000_000)
 }

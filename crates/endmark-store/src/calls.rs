@@ -188,8 +188,8 @@ impl Tokens {
         self.prompt.is_some() && self.output.is_some()
     }
 
-    /// Returns the tokens of the prompt and of the output, with an estimate of what was not reported. `None` if the call
-    /// costs nothing.
+    /// Returns the tokens of the prompt and of the output, with an estimate of what was not reported. `None` if the
+    /// call costs nothing.
     ///
     /// ```
     /// use endmark_store::{Estimate, Tokens};

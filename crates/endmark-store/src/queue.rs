@@ -19,8 +19,8 @@ const MAX_WRITES_PER_TRANSACTION: usize = 256;
 /// Maximum rows in one transaction, for the same reasons; a row is simpler.
 const MAX_ROWS_PER_TRANSACTION: usize = 2_048;
 
-/// Maximum time that a row waits to be committed with others. Nothing waits for the row, since it is on the slate, and a
-/// transaction costs as much as the rows of many requests. No reader of the ledger notices the delay.
+/// Maximum time that a row waits to be committed with others. Nothing waits for the row, since it is on the slate,
+/// and a transaction costs as much as the rows of many requests. No reader of the ledger notices the delay.
 const MAX_ROW_DELAY: Duration = Duration::from_millis(50);
 
 /// How often the idle thread checks whether the store's files are still there.

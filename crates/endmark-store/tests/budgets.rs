@@ -73,20 +73,21 @@ async fn a_call_that_was_never_held_is_charged_once_when_its_row_is_written() {
     let charge = |scope, unit| Charge { scope, unit, window: "2023-11-14".to_owned(), held: 50 };
     let charges = vec![charge(Scope::All, Unit::Tokens), charge(Scope::All, Unit::NanoUsd)];
     let call = |request_id: &str| CallStarted { charges: charges.clone(), ..started(request_id) };
-    // One was held after all, one was not, and one was killed with its gateway.
+    // One was held, one was not, and one was killed with its gateway.
     let claims = vec![Claim { window: "2023-11-14".to_owned(), ..claim(Scope::All, "", 1_000, 50) }];
     recorder.hold(hold("em_held", claims)).await.unwrap();
     for request_id in ["em_held", "em_late"] {
         let cost = CallSettled { nano_usd: Some(7), ..settled(6, 40_000) };
         recorder.open_call(call(request_id)).await.settle(cost);
     }
-    // The provider reported the prompt alone: the reply counts by its text. Its cost is not known: it is what was held.
+    // The provider reported only the prompt: the reply counts by its text. Its cost is unknown, so it is the held
+    // amount.
     let tokens = Tokens { prompt: Some(6), ..Tokens::default() };
     let estimate = Some(Estimate { prompt: 6, output: 10 });
     let part = CallSettled { tokens, estimate, nano_usd: None, ..settled(6, 0) };
     recorder.open_call(call("em_part")).await.settle(part);
     let open = recorder.open_call(call("em_killed")).await;
-    // What a process finds that starts after this one was killed: its files, without its locks.
+    // The files that the next start finds after a kill of this process, without its locks.
     let left = tempfile::tempdir().unwrap();
     let killed = StoreLocation::sqlite(left.path().join("a.db"));
     for _ in 0..400 {
@@ -173,7 +174,7 @@ async fn a_thousand_calls_at_once_do_not_overdraw_a_budget() {
     assert_eq!(closing + refused + count("refused for now"), 970);
     assert!(closing <= 1, "one closing call, and no more: {closing}");
     assert!(closing == 1 || refused == 0, "what is spent alone closes a session, and refuses for good");
-    // Everything is settled: if the session was not closed among them, the next call closes it.
+    // Everything is settled: if no call closed the session, the next one does.
     let recorder = store.recorder(NoSecrets);
     let after =
         |number| hold(number, vec![claim(Scope::Session, "s", 300, 10), claim(Scope::All, "", 100_000, 10)]);
@@ -192,7 +193,7 @@ async fn a_thousand_calls_at_once_do_not_overdraw_a_budget() {
     assert_eq!(models, 300 + 10 * closing as u64, "what is refused by one budget is held in no other");
 }
 
-/// Calls at once that name large limits leave little over; that little was spent is what counts.
+/// Concurrent calls that name large limits leave little over. Only the small amount really spent counts.
 #[tokio::test]
 async fn what_is_only_held_closes_no_session_and_refuses_for_now() {
     for scope in Scope::ALL {
@@ -213,7 +214,7 @@ async fn what_is_only_held_closes_no_session_and_refuses_for_now() {
             recorder.open_call(started(id)).await.settle(settled(900, 100));
         }
         assert!(matches!(ask("em_5", 20_000).await, Held::Fits { .. }), "{scope:?}: they came to 3,000");
-        // By what is spent alone there is no room: a session has its closing call, whatever is held, and nothing else has.
+        // Spending alone leaves no room: a session gets its closing call, whatever is held; other scopes get none.
         let last = ask("em_6", 57_001).await;
         match scope {
             Scope::Session => assert_eq!(last, Held::Closing),
@@ -226,7 +227,7 @@ async fn what_is_only_held_closes_no_session_and_refuses_for_now() {
     }
 }
 
-/// A day that has no room for a call ends no session.
+/// A day without room for a call does not end a session.
 #[tokio::test]
 async fn a_session_is_closed_by_its_own_budget_alone() {
     let folder = tempfile::tempdir().unwrap();
@@ -257,15 +258,15 @@ async fn a_hold_gives_way_to_what_a_call_did_cost_before_the_next_one_is_asked_f
     let held = recorder.hold(hold("em_late", vec![claim(Scope::All, "", 100, 92)])).await.unwrap();
     let Held::UsedUp(used_up) = held else { panic!("{held:?}") };
     assert_eq!((used_up.account.spent, used_up.account.held), (9, 0));
-    // One that is let go of was never there.
+    // A released hold leaves no trace.
     recorder.hold(hold("em_unmade", vec![claim(Scope::All, "", 100, 90)])).await.unwrap();
     recorder.release("em_unmade", 1, false).await.unwrap();
     store.close().await;
     assert_eq!((stands(&location, "all").spent, stands(&location, "all").held), (9, 0));
 }
 
-/// A client that went away, or a provider that reports nothing, leaves an estimate, and it is never free. Without a price for it,
-/// a call costs what it held.
+/// If a client goes away or a provider reports nothing, an estimate is recorded: the call is never free. Without a
+/// price for the estimate, a call costs what it held.
 #[tokio::test]
 async fn a_call_without_a_report_costs_what_is_estimated_also_beyond_its_hold() {
     let folder = tempfile::tempdir().unwrap();
@@ -281,7 +282,7 @@ async fn a_call_without_a_report_costs_what_is_estimated_also_beyond_its_hold() 
         let estimate = Some(Estimate { prompt: 10, output: 2 });
         let unreported = CallSettled { tokens, nano_usd, estimate, ..settled(0, 0) };
         recorder.open_call(started(request_id)).await.settle(unreported);
-        // A further hold sees every call that is over.
+        // A further hold sees every finished call.
         recorder.hold(hold("em_look", vec![dollars.clone()])).await.unwrap();
         recorder.release("em_look", 1, false).await.unwrap();
         assert_eq!(stands(&location, "all").spent, spent, "{request_id}");
@@ -289,7 +290,7 @@ async fn a_call_without_a_report_costs_what_is_estimated_also_beyond_its_hold() 
     store.close().await;
 }
 
-/// A stream that broke off may have counted its prompt alone.
+/// A stream that broke off may have reported only its prompt.
 #[tokio::test]
 async fn what_is_reported_of_a_call_counts_and_the_rest_is_estimated() {
     let folder = tempfile::tempdir().unwrap();
@@ -348,7 +349,7 @@ async fn a_used_up_session_is_closed_once_and_goes_on_when_it_is_raised() {
     assert_eq!(ask("em_6", 71).await, Held::Closing);
     recorder.release("em_6", 1, true).await.unwrap();
     assert!(matches!(ask("em_7", 1).await, Held::Fits { .. }));
-    // What no limit needs is bounded: a sum that SQLite makes a fraction of could be read by nobody.
+    // Amounts beyond any useful limit are bounded: SQLite would turn a larger sum into a floating-point value.
     for _ in 0..9 {
         assert!(store.raise_budget("s", Unit::Tokens, u64::MAX).await.unwrap());
     }
@@ -357,7 +358,7 @@ async fn a_used_up_session_is_closed_once_and_goes_on_when_it_is_raised() {
     store.close().await;
 }
 
-/// The day that a call is counted in follows from its moment alone: one that a clock comes back to goes on where it was left.
+/// The day of a call follows only from its timestamp: if the clock goes back to a day, that day's budget continues.
 #[tokio::test]
 async fn a_clock_that_jumps_back_over_midnight_counts_in_the_day_before_again() {
     let folder = tempfile::tempdir().unwrap();

@@ -88,7 +88,7 @@ async fn what_a_dead_process_left_on_its_slate_becomes_rows_once() {
     let store = Store::open(&location).unwrap();
     let under_way = store.recorder(NoSecrets).open_call(started("em_1", 1)).await;
     store.recorder(NoSecrets).open_call(started("em_2", 1)).await.settle(settled());
-    // A copy of the slate, as a killed process leaves it: nobody holds its lock.
+    // A copy of the slate, as a killed process leaves it: no process holds its lock.
     let mut entries = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
     let slate = entries.find(|path| path.to_string_lossy().contains("-owner-")).unwrap();
     let copy = folder.path().join("a.db-owner-1-dead");
@@ -108,7 +108,7 @@ async fn what_a_dead_process_left_on_its_slate_becomes_rows_once() {
     let location = StoreLocation::sqlite(elsewhere.path().join("a.db"));
     let store = Store::open(&location).unwrap();
     let under_way = store.recorder(NoSecrets).open_call(started("em_3", 1)).await;
-    // A stop that does not wait for it leaves it to the next start.
+    // If the store closes before the call is over, the call is left to the next start.
     store.close().await;
     assert_eq!(slates(elsewhere.path()), 1);
     drop((under_way, store));

@@ -1,4 +1,4 @@
-//! What is outside of the engine does not know which one it is.
+//! Code outside of the engine does not depend on the database library.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 

@@ -1,4 +1,4 @@
-//! A process that is killed loses no cut reply (PC-7; `kill -9`, at once, in the middle of its writes).
+//! A killed process loses no cut reply (PC-7; `kill -9`, at once, in the middle of its writes).
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::collections::BTreeMap;
@@ -12,11 +12,11 @@ use endmark_store::{
 };
 
 const CHILD: &str = "ENDMARK_TEST_STORE_OF_CHILD";
-/// How often to kill; five times without it.
+/// Number of kills; five if it is not set.
 const KILLS: &str = "ENDMARK_TEST_KILLS";
 const TEST: &str = "a_killed_process_loses_no_cut_and_logs_none_twice";
 
-/// The test starts itself once more as the process to be killed.
+/// The test starts itself again as the process to be killed.
 #[test]
 fn a_killed_process_loses_no_cut_and_logs_none_twice() {
     if let Some(path) = env::var_os(CHILD) {
@@ -38,7 +38,7 @@ fn kill_after(lines_before_kill: usize) {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // What the child said it has committed: the requests it has begun, and whether they were settled.
+    // The commits that the child reported: the requests that it has begun, and whether they were settled.
     let mut said: BTreeMap<String, bool> = BTreeMap::new();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let mut note = |line: String| match line.split_once(' ') {
@@ -50,7 +50,7 @@ fn kill_after(lines_before_kill: usize) {
     while noted < lines_before_kill {
         noted += usize::from(note(lines.next().expect("the child goes on until it is killed")));
     }
-    // A gateway beside it must not take its open replies for interrupted ones.
+    // Another gateway on the same file must not treat its open replies as interrupted.
     let beside = Store::open(&location).unwrap();
     let exhausted = LogFilter { final_status: Some(FinalStatus::Exhausted), ..LogFilter::default() };
     assert_eq!(beside.recent(9, &exhausted).unwrap(), []);
@@ -91,7 +91,7 @@ fn signs_of_life(folder: &Path) -> usize {
     entries.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains("-owner-")).count()
 }
 
-/// Eight tasks begin cuts and settle two of three, telling what is committed only after it is.
+/// Eight tasks begin cuts and settle two of three. They report a commit only after it happened.
 fn write_until_killed(location: &StoreLocation) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
     let store = Store::open(location).unwrap();

@@ -1,4 +1,4 @@
-//! Leases: holds without a transaction, which survive a kill, and which processes share without spending too much.
+//! Leases: holds without a transaction, which survive a kill, and which processes share without overspending.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::env;
@@ -16,7 +16,7 @@ use endmark_store::{
 
 const CHILD: &str = "ENDMARK_TEST_STORE_OF_CHILD";
 const TEST: &str = "killed_processes_neither_overspend_a_budget_nor_charge_a_call_twice";
-/// Tokens of the budget that the children share: a few seconds of their use.
+/// Tokens of the budget that the children share: enough for a few seconds.
 const LIMIT: u64 = 3_000_000;
 
 fn hold(request_id: &str, limit: u64, amount: u64) -> Hold {
@@ -60,7 +60,7 @@ fn settled(tokens: u64) -> CallSettled {
     }
 }
 
-/// Makes one call; answers whether the budget admitted it.
+/// Makes one call. Returns whether the budget admitted it.
 async fn call(recorder: &Recorder, request_id: &str, limit: u64, amount: u64, cost: u64) -> bool {
     match recorder.hold(hold(request_id, limit, amount)).await.unwrap() {
         Held::Fits { .. } => {
@@ -100,7 +100,7 @@ async fn a_busy_budget_costs_few_transactions_and_its_figures_are_those_of_its_c
     assert!(commits < 200, "each call had a transaction of its own: {commits}");
     until("all are charged", || budget(&location).spent == 14_000).await;
 
-    // A hold in a lease is seen by readers, and what is left counts it at once.
+    // Readers see a hold in a lease, and the remaining amount counts it at once.
     assert!(matches!(recorder.hold(hold("em_long", 1 << 40, 50)).await.unwrap(), Held::Fits { .. }));
     let open = recorder.open_call(started("em_long", 50)).await;
     let Held::Fits { least_left, .. } = recorder.hold(hold("em_next", 1 << 40, 50)).await.unwrap() else {
@@ -112,7 +112,7 @@ async fn a_busy_budget_costs_few_transactions_and_its_figures_are_those_of_its_c
     open.settle(settled(9));
     until("it is settled", || (budget(&location).spent, budget(&location).held) == (14_009, 0)).await;
 
-    // A call that has no row goes on being held, and counts as spent at the next start.
+    // A call without a row stays held, and counts as spent at the next start.
     assert!(matches!(recorder.hold(hold("em_lost", 1 << 40, 50)).await.unwrap(), Held::Fits { .. }));
     store.close().await;
     assert_eq!((budget(&location).spent, budget(&location).held), (14_009, 50));
@@ -134,7 +134,7 @@ async fn a_lease_that_is_not_used_is_given_back_and_others_can_spend_all() {
     for number in 0..40 {
         assert!(call(&first, &format!("em_{number}"), 10_000, 10, 10).await);
     }
-    // By now a part is leased; what the other admits is at least the rest of it.
+    // By now a part is leased. The other store admits at least the rest.
     let mut admitted = 0;
     for number in 0..960 {
         admitted += u64::from(call(&second, &format!("em_of_other_{number}"), 10_000, 10, 10).await);
@@ -185,7 +185,7 @@ async fn two_processes_that_share_a_budget_never_hold_more_than_it_has() {
     assert_eq!((budget(&location).spent, budget(&location).held), (spent, 0));
 }
 
-/// The test starts itself as the processes to be killed: two at once, again and again, until the budget is used up.
+/// The test starts itself as the processes to be killed: two at a time, repeatedly, until the budget is used up.
 #[test]
 fn killed_processes_neither_overspend_a_budget_nor_charge_a_call_twice() {
     if let Some(path) = env::var_os(CHILD) {

@@ -1,4 +1,4 @@
-//! Opening a store: its files' modes, several processes at once, and everything that can be wrong with it.
+//! Opening a store: the modes of its files, several processes at once, and every error.
 #![expect(clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::fs;
@@ -92,7 +92,7 @@ fn many_can_open_a_new_file_at_once() {
     }
 }
 
-/// SQLite does not wait by itself for the write lock of a database that is not in WAL mode yet.
+/// SQLite does not itself wait for the write lock of a database that is not in WAL mode yet.
 #[test]
 fn opening_waits_for_another_writer() {
     let folder = tempfile::tempdir().unwrap();
@@ -108,7 +108,7 @@ fn opening_waits_for_another_writer() {
     });
 }
 
-/// Opens, expects to be refused, and checks that the message names the file and a next step.
+/// Opens the store, expects an error, and checks that its message names the file and a next step.
 fn refused(path: &Path, next_step: &str) -> StoreError {
     let error = Store::open(&StoreLocation::sqlite(path)).expect_err("must be refused");
     let message = error.to_string();
@@ -141,7 +141,7 @@ fn a_place_where_no_file_can_be_is_said_with_its_reason() {
     let link = folder.path().join("link.db");
     std::os::unix::fs::symlink(folder.path().join("nowhere/endmark.db"), &link).unwrap();
     refused(&link, "it is a link to a place that does not exist");
-    // What is no file is left as it is, with its rights.
+    // A path that is not a regular file stays unchanged, with its permissions.
     let socket = folder.path().join("socket");
     let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     refused(&socket, "name another file");
@@ -152,7 +152,7 @@ fn a_place_where_no_file_can_be_is_said_with_its_reason() {
     assert_eq!(mode(Path::new("/dev/null")), before);
 }
 
-/// A folder in which nobody can create anything, whatever its rights say.
+/// A folder in which no file can be created, whatever its permissions.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_folder_that_takes_no_files_is_not_called_missing() {
@@ -160,7 +160,7 @@ fn a_folder_that_takes_no_files_is_not_called_missing() {
     assert!(matches!(error, StoreError::NoPlace { .. }), "{error:?}");
 }
 
-/// Even the superuser, under whom tests often run, may not write here.
+/// Not even the superuser, under whom tests often run, can write here.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_folder_that_cannot_be_written_is_said() {

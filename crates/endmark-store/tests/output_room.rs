@@ -1,4 +1,5 @@
-//! Kept outputs stay within their room: what was not used for longest goes first, of the owner who has most.
+//! Kept outputs stay within their quota: the least recently used output of the owner with the most bytes is removed
+//! first.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use endmark_store::{
@@ -8,7 +9,7 @@ use rusqlite::Connection;
 
 const MAX_BYTES: u64 = 100_000;
 
-/// Text that does not get shorter by being compressed.
+/// Returns text that compression does not shorten.
 fn noise(bytes: usize, seed: u64) -> Vec<u8> {
     let next = |state: &u64| {
         Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407))
@@ -54,7 +55,7 @@ impl Kept {
         !is_removed
     }
 
-    /// What the sums say that all take, and what all take.
+    /// Returns the stored sums of all sizes, and the actual total.
     fn bytes(&self) -> (i64, i64, i64) {
         let read = |sql: &str| self.connection.query_row(sql, [], |row| row.get(0)).unwrap();
         (
@@ -99,13 +100,13 @@ async fn what_was_used_within_the_hour_stays_and_the_new_one_is_not_kept() {
     assert_eq!(refused, StoreError::NoRoomForOutput { max_bytes: MAX_BYTES });
     assert!(refused.to_string().contains("store_policy.outputs_max_bytes"));
     assert_eq!(kept.bytes(), before, "nothing of it is left");
-    // One that is larger than all the room moves nothing, however old the others are.
+    // An output that alone exceeds the quota removes nothing, however old the others are.
     for handle in &handles {
         kept.used(handle, 90);
     }
     assert!(kept.keep("b", 120_000, 4).await.is_err());
     assert!(handles.iter().all(|handle| kept.is_there(handle, "a")));
-    // Nor goes what was kept in a session in which a call was made since.
+    // Outputs of a session in which a call was made recently are not removed either.
     let call = CallStarted {
         request_id: "em_1".to_owned(),
         call: 1,

@@ -1,4 +1,4 @@
-//! Kept outputs: whole, for their owner, until their days are over.
+//! Kept outputs: complete, for their owner, until they expire.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::ops::ControlFlow;

@@ -1,11 +1,11 @@
-//! Parts of a kept output: the same for whoever reads them (CX-5).
+//! Parts of a kept output: the same for every reader (CX-5).
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use endmark_context::cap::Limits;
 use endmark_context::read::{Content, Part, Place, Span};
 use endmark_store::{Handle, NewOutput, Reader, Store, StoreLocation};
 
-/// Reads these parts of an output with this in it.
+/// Reads these parts of an output with this content.
 async fn parts(output: &[u8], parts: &[Part]) -> Vec<Result<(Place, String), String>> {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("endmark.db"));
@@ -58,7 +58,7 @@ async fn every_part_is_within_the_limit_and_says_where_it_stands() {
 
 #[tokio::test]
 async fn a_line_that_comes_in_parts_is_picked_whole_and_foreign_bytes_hide_nothing() {
-    // Longer than what is handed out at once.
+    // Longer than the maximum that is delivered at once.
     let mut output = b"first\n".to_vec();
     output.extend(b"x".repeat(9 << 20));
     output.extend(b"END\ncaf\xE9 ERROR and as much as makes it a text\n");

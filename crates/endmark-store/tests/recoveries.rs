@@ -1,4 +1,4 @@
-//! Cut replies from their beginning to their row, through the public interface (PC-7).
+//! Cut replies from their start to their row, through the public interface (PC-7).
 
 use endmark_store::{
     CutSettled, CutStarted, FinalStatus, LogFilter, NoSecrets, Piece, Reader, Store, StoreError,

@@ -1,4 +1,4 @@
-//! Files of an open store that are removed or replaced: what is under way is written into what is there then.
+//! Files of an open store that are removed or replaced: calls under way are written into the new files.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 use std::fs;
@@ -60,7 +60,7 @@ fn call(request_id: &str) -> CallStarted {
     }
 }
 
-/// The files of the store with these in their names, apart from the locks.
+/// Returns the files of the store whose names contain `named`.
 fn files(folder: &Path, named: &str) -> Vec<PathBuf> {
     let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     paths.filter(|path| path.file_name().unwrap().to_str().unwrap().contains(named)).collect()
@@ -74,7 +74,7 @@ fn remove(folder: &Path, named: &str) {
     }
 }
 
-/// What a process finds that starts after this one was killed: its files, without its locks.
+/// Returns the calls that the next start finds after a kill of this process: from its files, without its locks.
 fn after_a_kill(folder: &Path) -> (tempfile::TempDir, Vec<(String, String)>) {
     let other = tempfile::tempdir().unwrap();
     for path in files(folder, "a.db") {
@@ -110,7 +110,7 @@ async fn what_is_under_way_is_recorded_in_the_new_one() {
     assert!(!store.condition().is_sound() && store.condition().failure.is_none());
     open.settle(CallSettled { ending: "clean".into(), ..CallSettled::default() });
     recorder.keep_cut(Some(intent), cut("under way"), settled()).await;
-    // Once more is not twice.
+    // A repeated record is not written twice.
     recorder.keep_cut(Some(intent), cut("under way"), settled()).await;
     let leftover = store.close().await;
     assert_eq!((leftover.rows_lost, leftover.cuts_lost), (0, 0));
@@ -133,7 +133,7 @@ async fn another_database_in_its_place_keeps_what_is_its_own() {
     let recorder = store.recorder(NoSecrets);
     let ours = recorder.begin_cut(cut("ours")).await.unwrap();
     assert_eq!(ours, theirs, "the numbers are the same");
-    // In the journal, which must not be taken for the other's.
+    // These are in the write-ahead log, which must not be applied to the other database.
     for number in 0..50 {
         recorder.remember_capability("u", &number.to_string(), "none").await.unwrap();
     }

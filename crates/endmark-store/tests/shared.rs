@@ -49,7 +49,7 @@ fn started(request_id: &str, session: &str) -> CallStarted {
     }
 }
 
-/// Makes a call that holds so much and costs so much; returns whether it was admitted.
+/// Makes a call with this hold and this cost. Returns whether it was admitted.
 async fn call(
     store: &Store,
     request_id: &str,
@@ -83,7 +83,7 @@ const COMMITTED: &str = "SELECT committed FROM em_budgets WHERE scope = 'all'";
 const ROWS: &str = "SELECT count(*) FROM em_usage";
 const BILLED: &str = "SELECT coalesce(sum(prompt_tokens + output_tokens), 0) FROM em_usage";
 
-/// Spends the whole limit from several instances at once. Returns the number of calls, and their costs.
+/// Spends the whole limit from several instances at once. Returns the number of calls and their total cost.
 async fn spend_all(stores: &[Store], limit: u64, tasks: usize) -> (u64, u64) {
     let (calls, cost) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let mut running = Vec::new();
@@ -130,7 +130,7 @@ async fn four_instances_use_one_budget_up_and_never_exceed_it() {
     assert_eq!(number(&postgres, sessions), cost);
 }
 
-/// Waits until a query has this answer.
+/// Waits until a query returns this value.
 async fn becomes(postgres: &Postgres, sql: &str, expected: u64) {
     for _ in 0..400 {
         if number(postgres, sql) == expected {
@@ -152,7 +152,7 @@ async fn calls_go_on_in_what_was_granted_while_the_database_is_gone_and_their_ro
         calls += 1;
     }
     postgres.stop();
-    // A share of some calls is at hand. What goes beyond it is not admitted: another instance may have it.
+    // A share for some calls is available. Calls beyond it are not admitted: another instance may have the rest.
     let mut has_failed = false;
     for nth in 0..2_000 {
         match call(&store, &format!("em_gone_{nth}"), "s", 1_000_000, 50, 50).await {
@@ -186,25 +186,25 @@ async fn an_instance_that_was_given_up_spends_nothing_that_others_were_granted_s
     let folder = tempfile::tempdir().unwrap();
     let open = |name: &str| Store::open(&location(&postgres, &folder.path().join(name))).unwrap();
     let (first, second) = (open("a.db"), open("b.db"));
-    // A call under way holds half of it.
+    // A call under way holds half of the budget.
     let recorder = first.recorder(NoSecrets);
     assert!(matches!(recorder.hold(hold("em_long", "s", LIMIT, 500)).await.unwrap(), Held::Fits { .. }));
     let long = recorder.open_call(started("em_long", "s")).await;
     assert!(!call(&second, "em_no", "t", LIMIT, 501, 501).await.unwrap(), "it is held");
-    // Nobody can take it from an instance that is alive.
+    // The shares of a living instance cannot be freed.
     let id = postgres.query("SELECT instance FROM em_shares WHERE scope = 'all' AND granted > spent");
     let shared = location(&postgres, Path::new("unused.db"));
     assert!(!endmark_store::forfeit_instance(&shared, &id).await.unwrap());
-    // As if it had been silent for long.
+    // Simulates a long silence.
     while !endmark_store::forfeit_instance(&shared, &id).await.unwrap() {
         postgres
             .query(&format!("UPDATE em_instances SET expires = now() - interval '1 hour' WHERE id = '{id}'"));
     }
-    // What another one holds since is not spent yet, so that nothing but the grant can refuse calls of the first.
+    // The hold of the other instance is not spent yet, so only the grant can reject calls of the first.
     let other = second.recorder(NoSecrets);
     assert!(matches!(other.hold(hold("em_other", "t", LIMIT, 900)).await.unwrap(), Held::Fits { .. }));
     let since = other.open_call(started("em_other", "t")).await;
-    // It comes back: the call that it had is charged, and nothing further is admitted.
+    // The instance comes back: its call is charged, and no further call is admitted.
     let cost = |output| CallSettled {
         http_status: Some(200),
         ending: "clean".into(),
@@ -235,7 +235,7 @@ async fn a_journal_is_of_one_process_and_of_one_instance() {
     std::fs::copy(path("a.db"), path("copy.db")).unwrap();
     std::fs::copy(path("a.db-wal"), path("copy.db-wal")).unwrap();
     first.close().await;
-    // It goes on under its own name; a copy from before does not.
+    // The journal continues under its name; an earlier copy does not.
     let first = Store::open(&location(&postgres, &path("a.db"))).unwrap();
     assert!(in_use(Store::open(&location(&postgres, &path("copy.db"))).unwrap_err()));
     first.close().await;

@@ -29,7 +29,8 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Starts a server with an empty database `endmark`. Returns `None`, and writes why, if PostgreSQL is not installed.
+    /// Starts a server with an empty database `endmark`. Returns `None`, and writes why, if PostgreSQL is not
+    /// installed.
     ///
     /// # Panics
     /// If the server does not start, or if `ENDMARK_TEST_NEEDS_POSTGRES` is set and PostgreSQL is not installed.

@@ -22,7 +22,7 @@ type Predicate = Box<dyn Fn(&Received) -> bool + Send + Sync>;
 
 /// Responds in order, with exceptions: a matching predicate comes first, then the list, then `otherwise`.
 ///
-/// A request after the end of the list gets a 500 with the message `no answer is scripted`.
+/// Without `otherwise`, a request after the end of the list gets a 500 whose message names its method and path.
 #[derive(Default)]
 pub struct Script {
     exceptions: Vec<(Predicate, Answer)>,

@@ -190,7 +190,8 @@ fn between(connection: &Connection, from: &str, until: &str) -> rusqlite::Result
     Ok(cuts)
 }
 
-/// Sums the cut replies of one day that ended a day ago or earlier, and whose calls are all summed. Returns whether there was one.
+/// Sums the cut replies of one day that ended a day ago or earlier, and whose calls are all summed. Returns whether
+/// there was one.
 pub(crate) fn step(connection: &Connection) -> Result<bool, Fault> {
     step_before(connection, "date('now', '-1 day')")
 }
