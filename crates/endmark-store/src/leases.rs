@@ -219,7 +219,7 @@ impl Leases {
         changed
     }
 
-    /// Plans the size of a lease after the commit. Returns its amount, and the part that calls under way hold.
+    /// Plans the size that a lease will have after the commit. Returns its amount, and the part that calls under way hold.
     pub(crate) fn plan(&self, key: &BudgetKey, standing: Standing) -> (u64, u64) {
         let now_ms = self.now_ms();
         self.lock().leases.get_mut(key).map_or((0, 0), |entry| entry.lease.plan(now_ms, standing))

@@ -111,7 +111,7 @@ impl Capping<'_> {
         Ok(is_changed.then(|| finished(edits)))
     }
 
-    /// Shortens texts that together exceed the limit. If a result has so many texts that each would be a line, they
+    /// Shortens texts that together exceed the limit. If the share of each text would be below [`LEAST_SHARE`], they
     /// are joined into one text. A `note` becomes the last item of the result's content.
     fn shorten(
         &mut self,

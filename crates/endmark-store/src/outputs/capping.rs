@@ -18,7 +18,7 @@ pub struct CapRequest {
 }
 
 impl CapRequest {
-    /// Returns a request with this limit, or with `usual_chars` characters if there is none.
+    /// Returns a request with this limit, or with `usual_chars` characters if it is not given.
     pub fn new(limit: Option<(u64, Unit)>, usual_chars: u64, max_items: u64) -> Result<Self, CommandError> {
         let (most, unit) = limit.unwrap_or((usual_chars, Unit::Chars));
         let limits = Limits { most: length(most), unit, max_items: length(max_items), ..Limits::default() };
