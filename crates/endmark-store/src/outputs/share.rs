@@ -14,7 +14,7 @@ pub fn size(text: &str, unit: Unit) -> usize {
     }
 }
 
-/// Returns the maximum size of each of several texts, so that together they have at most `most` and no short text is
+/// Returns the maximum size of each of several texts. Together they then have at most `most`, and no short text is
 /// cut in favour of a long one. `None` if they already fit.
 pub fn share(sizes: &[usize], most: usize) -> Option<usize> {
     let mut sorted = sizes.to_vec();
