@@ -182,8 +182,7 @@ impl ResponseWriter {
         self.items.last().map_or(0, |known| known.index.saturating_add(1))
     }
 
-    /// Returns an id for an item that begins here. It contains the response's id, since later requests may refer to
-    /// an item by its id.
+    /// Returns an id for an item that begins here, made of the response's id: later requests may refer to it.
     fn own_id(&self, prefix: &str) -> String {
         let begun = self.response.as_deref().and_then(|response| Value::parse_str(response).ok()?.word("id"));
         let response = begun.or_else(|| self.id.clone()).unwrap_or_default();
