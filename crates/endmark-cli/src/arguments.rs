@@ -354,7 +354,7 @@ Examples:
   endmark man | man -l -
   endmark man detect > endmark-detect.1")]
     Man {
-        /// The command whose page is printed, in place of the page for all
+        /// The command whose page is printed, instead of the page for all
         command: Option<String>,
     },
 }

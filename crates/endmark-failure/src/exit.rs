@@ -19,7 +19,7 @@ pub enum Exit {
     Bug,
     /// Stopped by the interrupt key.
     Interrupted,
-    /// Stopped by whoever runs it.
+    /// Stopped by its user.
     Terminated,
     /// Stopped because its terminal went away.
     HungUp,

@@ -1,11 +1,11 @@
-//! What somebody may have meant.
+//! The name that was probably meant.
 
 /// Below this share of equal characters two names have nothing to do with each other.
 const LEAST_LIKENESS: f64 = 0.6;
 
 /// The known name that is most like this one, if any is much like it.
 ///
-/// A name whose last part is right and that only stands in the wrong section is as good as the same.
+/// A name in the wrong section whose last part is right counts as equal.
 pub fn nearest(name: &str, known: impl IntoIterator<Item = String>) -> Option<String> {
     let last = |name: &str| name.rsplit('.').next().map(str::to_owned);
     let likeness = |candidate: &String| {

@@ -41,7 +41,7 @@ pub struct AgentRun {
     pub token_usage: TokenUsage,
     /// The largest single call of the last attempt, where the agent reports calls.
     pub largest_call_tokens: Option<u64>,
-    /// The model's limit; none if nobody knows it, and then no risk is computed.
+    /// The model's limit; none if it is unknown, and then no risk is computed.
     pub limit_tokens: Option<u64>,
     /// Whether a call was above the threshold.
     pub context_exhaustion_risk: bool,

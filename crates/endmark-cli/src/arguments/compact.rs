@@ -25,17 +25,17 @@ pub(crate) struct Compact {
     #[arg(long, value_name = "MODE", default_value = "window")]
     #[limits(skip)]
     pub(crate) mode: ModeChoice,
-    /// Compact above so many tokens: of the history (`window`: 24000), of the whole request (`emergency`: 850000)
+    /// Compact from this many tokens on: of the history (`window`: 24000), of the whole request (`emergency`: 850000)
     #[arg(long, value_name = "N")]
     pub(crate) trigger_tokens: Option<u64>,
-    /// Keep the history below so many tokens; by default 4/3 of the trigger, or 3/5 with `emergency`
+    /// Keep the history below this many tokens; by default 4/3 of the trigger, or 3/5 with `emergency`
     #[arg(long, value_name = "N")]
     pub(crate) budget_tokens: Option<u64>,
     /// Compact whatever the size, to this share of the history's tokens, as 0.2
     #[arg(long, value_name = "SHARE", conflicts_with_all = ["trigger_tokens", "budget_tokens"])]
     #[limits(skip)]
     pub(crate) keep_share: Option<f64>,
-    /// Keep the newest so many messages in full
+    /// Keep the newest N messages in full
     #[arg(long, value_name = "N")]
     #[limits(skip)]
     pub(crate) keep: Option<usize>,

@@ -105,7 +105,7 @@ pub(crate) struct Fit {
     /// How many tokens of context are left
     #[arg(long, value_name = "TOKENS")]
     pub(crate) budget_left: u64,
-    /// Estimate so many findings, without a draft
+    /// Estimate this many findings, without a draft
     #[arg(long, value_name = "N", conflicts_with = "files")]
     pub(crate) findings: Option<u64>,
     /// With --json: go on with the list behind the page that gave this cursor; the files are read again
@@ -188,7 +188,7 @@ pub(crate) struct TeamArguments {
 pub(crate) struct Plan {
     #[command(flatten)]
     pub(crate) team: TeamArguments,
-    /// How many rounds there are, in place of what the team's file says
+    /// How many rounds there are, instead of the number in the team's file
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: Option<u32>,
     /// Plan no emergency agent behind the last round

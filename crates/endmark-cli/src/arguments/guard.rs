@@ -36,7 +36,7 @@ pub(crate) struct Guard {
     #[arg(long, value_name = "TEMPLATE")]
     #[limits(skip)]
     pub(crate) template: Option<PathBuf>,
-    /// It must have so many lines that are not blank; front matter is not counted
+    /// Require this many lines that are not blank; front matter is not counted
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub(crate) min_lines: Option<u32>,
     /// It must have a section with this title, and something in it; can be repeated

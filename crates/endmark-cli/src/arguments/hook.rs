@@ -36,7 +36,7 @@ pub(crate) struct Hook {
 pub(crate) enum HookCommand {
     /// Cap a tool's result before the model reads it
     Tool(Tool),
-    /// Let an agent stop only when its artifact is whole, or after so many attempts
+    /// Let an agent stop only when its artifact is whole, or after N attempts
     Stop(Stop),
     /// Keep the values of a conversation over the agent's own compaction
     Compact(Compact),
@@ -99,14 +99,14 @@ pub(crate) struct HeldTo {
     #[arg(long, value_name = "TEMPLATE")]
     #[limits(skip)]
     pub(crate) template: Option<PathBuf>,
-    /// It must have so many lines that are not blank
+    /// Require this many lines that are not blank
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub(crate) min_lines: Option<u32>,
     /// It must have a section with this title, and something in it; can be repeated
     #[arg(long = "section", value_name = "SECTION")]
     #[limits(max_bytes = 1024, max_items = 1000)]
     pub(crate) sections: Vec<String>,
-    /// Let the agent go after so many attempts; Claude Code itself ends a turn after 8
+    /// Let the agent go after this many attempts; Claude Code itself ends a turn after 8
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=8))]
     #[limits(skip)]
     pub(crate) attempts: u32,

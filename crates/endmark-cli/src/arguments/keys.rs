@@ -57,7 +57,7 @@ pub(crate) struct Add {
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     #[limits(max_bytes = 32)]
     pub(crate) budget_usd: Option<String>,
-    /// How often its budget begins anew
+    /// How often its budget is reset
     #[arg(long, value_enum, default_value_t = Per::Ever)]
     #[limits(skip)]
     pub(crate) per: Per,
@@ -69,7 +69,7 @@ pub(crate) struct Add {
     pub(crate) store: StoreArgument,
 }
 
-/// How often a budget begins anew.
+/// How often a budget is reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Per {
     /// At midnight

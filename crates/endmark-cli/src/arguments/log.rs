@@ -12,7 +12,7 @@ pub(crate) struct Log {
     pub(crate) command: Option<LogCommand>,
     #[command(flatten)]
     pub(crate) store: StoreArgument,
-    /// Show at most so many, the newest first
+    /// Show at most N, the newest first
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: u32,
     /// Only those that the client got whole (resolved), or did not (exhausted)

@@ -42,22 +42,22 @@ pub(crate) struct Run {
     #[arg(long, value_name = "AGENT")]
     #[limits(skip)]
     pub(crate) agent: Option<AgentChoice>,
-    /// What the agent is told
+    /// The task of the agent
     #[arg(long, value_name = "TEXT", conflicts_with = "prompt_file")]
     #[limits(max_bytes = 131_072)]
     pub(crate) prompt: Option<String>,
-    /// What the agent is told, from a file
+    /// The task of the agent, from a file
     #[arg(long, value_name = "FILE")]
     #[limits(skip)]
     pub(crate) prompt_file: Option<PathBuf>,
-    /// Start the agent so often at most
+    /// Start the agent at most N times
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) max_attempts: u32,
     /// All attempts may take so long together: a number with s, m or h
     #[arg(long, value_name = "SPAN", default_value = "4h")]
     #[limits(max_bytes = 32)]
     pub(crate) max_time: String,
-    /// All attempts may cost so many dollars together, by what the agent reports
+    /// The most dollars that all attempts may cost together, as the agent reports them
     #[arg(long, value_name = "USD")]
     #[limits(skip)]
     pub(crate) max_usd: Option<f64>,
@@ -80,7 +80,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE")]
     #[limits(skip)]
     pub(crate) spec: Option<PathBuf>,
-    /// Have so many runs of the file under way at a time
+    /// Run at most this many runs of the file at a time
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256), requires = "spec")]
     pub(crate) parallel: u16,
     /// Put a gateway of its own between each agent and its model: what it uses is counted, `--max-usd` is held before each call,

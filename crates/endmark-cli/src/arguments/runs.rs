@@ -25,7 +25,7 @@ pub(crate) struct Runs {
     #[command(subcommand)]
     #[limits(skip)]
     pub(crate) command: Option<RunsCommand>,
-    /// Show at most so many, the newest first
+    /// Show at most N, the newest first
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) limit: u32,
     #[command(flatten)]
@@ -133,7 +133,7 @@ pub(crate) struct Resume {
     /// All runs whose supervisor was killed
     #[arg(long, conflicts_with = "ids")]
     pub(crate) all: bool,
-    /// Have so many of them under way at a time
+    /// Run at most this many of them at a time
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) parallel: u16,
     /// Append what happens to this file, as JSON Lines

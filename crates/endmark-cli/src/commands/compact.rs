@@ -235,7 +235,7 @@ pub(crate) struct Report {
 struct Receipt {
     tokens_before: u64,
     tokens_after: u64,
-    /// What no longer stands in full, by kind.
+    /// What is no longer there in full, by kind.
     dropped: BTreeMap<&'static str, u64>,
     /// Under which the original can be read; null where nothing was done, in a batch, and where it is not kept.
     handle: Option<String>,

@@ -34,7 +34,7 @@ pub(crate) fn run(context: &Context, arguments: &Config) -> Result<Answer, Comma
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct PathReport {
     path: Option<String>,
-    /// Where it was looked for, if there is none.
+    /// Where it was looked for, if it does not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
     searched: Option<Vec<String>>,
 }

@@ -141,9 +141,9 @@ fn limits(arguments: &Read, settings: &Settings) -> Result<Limits, CommandError>
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report<'a> {
     handle: &'a str,
-    /// The part; null where it is no text.
+    /// The part; null if it is not text.
     text: Option<&'a str>,
-    /// The part, where it is no text.
+    /// The part, if it is not text.
     #[serde(skip_serializing_if = "Option::is_none")]
     base64: Option<String>,
     /// What the part was taken for.

@@ -9,10 +9,10 @@ use crate::json::{Fields, Kind, Value, quoted};
 ///
 /// ```
 /// use endmark_wire::openai_chat::error_body;
-/// let body = error_body("the body is no JSON: send one JSON object", "endmark_invalid_request", None, Some("messages"));
+/// let body = error_body("the body is not JSON: send one JSON object", "endmark_invalid_request", None, Some("messages"));
 /// assert_eq!(
 ///     String::from_utf8(body).unwrap(),
-///     r#"{"error":{"message":"the body is no JSON: send one JSON object","type":"endmark_invalid_request","param":"messages","code":null}}"#
+///     r#"{"error":{"message":"the body is not JSON: send one JSON object","type":"endmark_invalid_request","param":"messages","code":null}}"#
 /// );
 /// ```
 pub fn error_body(message: &str, kind: &str, code: Option<&str>, param: Option<&str>) -> Vec<u8> {

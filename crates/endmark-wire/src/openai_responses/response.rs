@@ -120,7 +120,7 @@ fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
     choice
 }
 
-/// Sets how a response ended. Also sets the status of its cut calls or, if there are none, of its last item.
+/// Sets how a response ended. Also sets the status of its cut calls or, without such calls, of its last item.
 pub(super) fn write_end<'a>(edits: &mut Edits<'a>, response: Value<'a>, end: End, cut: &BTreeSet<u32>) {
     let status = status_of(end);
     edits.set_field(response, "status", &quoted(status));

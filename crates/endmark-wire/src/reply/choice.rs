@@ -12,7 +12,7 @@ use crate::finish_reasons::Meaning;
 pub struct Choice {
     /// Its number among the choices of the reply.
     pub index: u32,
-    /// The text, without reasoning and refusals. Empty if there is none.
+    /// The text, without reasoning and refusals. Empty if the reply has no text.
     pub text: String,
     /// Where the last part of the text begins, in formats with self-contained parts, such as a remark before a search
     /// and the answer after it. A requested grammar or schema applies to the last part.

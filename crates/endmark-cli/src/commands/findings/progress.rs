@@ -32,8 +32,8 @@ struct TranscriptReport<'a> {
     origin: &'a str,
     agent_id: Option<&'a str>,
     checkpoints: Vec<&'a Checkpoint>,
-    /// Which of all its checkpoints the first of these is, from 0: a transcript whose checkpoints take more than half a
-    /// megabyte is told in several items, all alike but for their checkpoints.
+    /// The index of the first of these among all its checkpoints, from 0. A transcript whose checkpoints take more than
+    /// half a megabyte has several items, which differ only in their checkpoints.
     checkpoints_from: usize,
     /// The turns after which a checkpoint should have come, and none has: the first thousand of them.
     missing: Vec<u32>,
@@ -49,7 +49,7 @@ struct TranscriptReport<'a> {
 struct UnreadableReport<'a> {
     line: usize,
     column: usize,
-    /// What stands there, shortened.
+    /// The text of the line, shortened.
     text: &'a str,
 }
 

@@ -83,7 +83,7 @@ impl Vocabulary {
         Self { nodes, edges, root, byte_prefixes, ring }
     }
 
-    /// Returns the node that a letter leads to, or 0 if there is none. No edge leads back to the root.
+    /// Returns the node that a letter leads to, or 0 without one. No edge leads back to the root.
     fn step(&self, node: u32, c: char) -> u32 {
         if node == 0
             && let Some(found) = self.root.get(c as usize)
