@@ -48,7 +48,7 @@ struct Error {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rule {
-    /// A path in which `*` stands for every item or member, as `data.items[*].body`.
+    /// A path in which `*` matches every item or member, as `data.items[*].body`.
     field: String,
     #[serde(default)]
     max_bytes: Option<u64>,

@@ -14,7 +14,7 @@ pub struct Failure {
     pub message: String,
     /// What belongs to the kind, as the attempt of a merge.
     pub details: Box<Value>,
-    /// Of which input the message is said; its name is put before it.
+    /// The input that the message is about; its name precedes the message.
     #[serde(skip)]
     pub(crate) input: Option<usize>,
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// What the types of options are for people.
+/// The names of option types in messages.
 const TYPES: [(&str, &str); 5] = [
     ("usize", "a whole number from 0"),
     ("u64", "a whole number from 0"),

@@ -17,7 +17,7 @@ use crate::stop;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Options<'o> {
-    /// What the reply has to be; null where nothing is demanded.
+    /// The required form of the reply; null if none is required.
     #[serde(default)]
     format: Option<String>,
     #[serde(default)]

@@ -11,7 +11,7 @@ use crate::options::{answer, parse};
 const OWN: [Stop; 7] =
     [Stop::Normal, Stop::Sequence, Stop::Limit, Stop::Refused, Stop::Paused, Stop::Repetition, Stop::Unknown];
 
-/// What a reply with this word is judged by. Without a word the reply has not ended.
+/// How a reply with this word is judged. Without a word the reply has not ended.
 ///
 /// A stop sequence only says where the model stopped. The sequence may be in the middle of a document, so where a grammar is demanded,
 /// that one decides.

@@ -243,7 +243,7 @@ class Recovery {
       if (params.abortSignal?.aborted) throw error;
       failure = { error };
     }
-    // What never began has to be sent again, which is the SDK's to decide.
+    // A reply that never began must be requested again, which the SDK decides.
     if (failure && !last) {
       if (finish === undefined) throw failure.error;
       yield* [failure, finish];

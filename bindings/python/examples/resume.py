@@ -1,4 +1,4 @@
-"""Resumes a cut reply of any client, logs it, and stays within a budget. Here a function stands for the client."""
+"""Resumes a cut reply of any client, logs it, and stays within a budget. Here a function plays the client."""
 
 from __future__ import annotations
 

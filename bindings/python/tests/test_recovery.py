@@ -25,7 +25,7 @@ def test_every_cut_of_a_document_becomes_whole_again():
             return Reply(DOCUMENT[ask.shown :] if ask.wanted == "rest" else DOCUMENT, "stop")
 
         outcome = resume_if_truncated(client, Reply(DOCUMENT[:cut], "length"))
-        # Of a few characters nobody can tell where an answer continues: then the reply is generated again.
+        # A few characters do not show where an answer continues, so the reply is generated again.
         assert outcome.result == "resumed" or cut < 12, cut
         assert (outcome.text, outcome.cut) == (DOCUMENT, "limit"), cut
 

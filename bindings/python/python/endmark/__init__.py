@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 
-# What each module has, as the stub says it. A module is loaded when a name of it is used first, since most users need few of them.
+# What each module has, as the stub says it. A module is loaded at the first use of one of its names, since most users need few of them.
 _NAMES = {
     "_texts": (
         "AskedFrom Completed Detection Format Merged Seam Stitched Unfinished build_resume_prompt complete detect"

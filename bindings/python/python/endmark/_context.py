@@ -80,7 +80,7 @@ class Outputs:
             )
 
     def get(self, handle: str) -> bytes:
-        """The full value. Raises `InvalidInput` with the code `unknown_handle` if there is none."""
+        """The full value. Raises `InvalidInput` with the code `unknown_handle` for an unknown handle."""
         handle = whole(handle)
         with self._lock:
             value: bytes | None

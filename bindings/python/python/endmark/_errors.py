@@ -113,7 +113,7 @@ def _restored(kind: type[EndmarkError], args: tuple[Any, ...], state: dict[str, 
 
 
 def raised(error: _native.NativeError) -> EndmarkError:
-    """The exception that a failure of the extension module stands for."""
+    """The exception for a failure of the extension module."""
     failure: dict[str, Any] = json.loads(str(error))
     message, code = failure["message"], failure["code"]
     kind = failure["kind"]

@@ -32,7 +32,7 @@ class Received:
     text: str
     calls: tuple[Call, ...]
     stop: str | None
-    """The provider's word; None if there is none."""
+    """The provider's word; None if it sent no word."""
     output_tokens: int | None
     raw: Any
     """The framework's own value."""

@@ -97,7 +97,7 @@ class EndmarkLlm(BaseLlm):
             try:
                 answer = await self._answer(_continuation(request, asked, reply.before, self.continuation_tokens))
             except Exception as error:
-                # What was received is in the exception that the recovery ends with.
+                # The recovery's exception has the received part.
                 failure = ask_failed(error)
                 if failure.kind == "final":
                     refused.append(error)

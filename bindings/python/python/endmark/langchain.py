@@ -211,7 +211,7 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
                 except GraphBubbleUp:
                     raise
                 except Exception as error:
-                    # What was received is in the exception that the recovery ends with.
+                    # The recovery's exception has the received part.
                     answer = ask_failed(error)
                     refused = error if answer.kind == "final" else None
                 step = steps.send(answer)
