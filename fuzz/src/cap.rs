@@ -1,4 +1,4 @@
-//! Capping of tools' output (CX-5): the input is an output of any kind.
+//! Capping of tool output (CX-5): the input is any output.
 
 use endmark_context::cap::{Asked, Capper, Format, Keep, Limits, Unit, Way, cap};
 
@@ -6,7 +6,7 @@ use crate::input::Numbers;
 
 const ASKED: [Asked; 6] = [Asked::Auto, Asked::Text, Asked::Json, Asked::JsonLines, Asked::Csv, Asked::Diff];
 
-/// What comes out is within its limit, no longer than it was, the same in chunks and once more, and in the form it had.
+/// Checks that capped output fits the limit and the input, keeps its format, is idempotent and ignores chunking.
 pub fn check(bytes: &[u8]) {
     let mut numbers = Numbers::of(bytes);
     for asked in ASKED {

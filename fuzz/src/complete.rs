@@ -1,4 +1,4 @@
-//! Closing of cut JSON (PC-1): the input is a document, or the beginning of one.
+//! Closing of cut JSON (PC-1): the input is a complete or a cut document.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use crate::input::Numbers;
 
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// As much as is cut at every byte; the rest is cut at a few.
+/// Maximum length in bytes of a document that is cut at every byte; a longer one is cut at 12 places.
 const BYTE_BY_BYTE: usize = 160;
 
-/// What is closed is a beginning of the input and what closes it, whole, and true of the longer text.
+/// Checks that a closed text is a prefix of the input plus closers, is whole, and agrees with the complete document.
 pub fn check(bytes: &[u8]) {
     for format in [Format::Json, Format::Jsonl, Format::Auto] {
         closed(bytes, &format);
@@ -32,13 +32,13 @@ pub fn check(bytes: &[u8]) {
                     "cut at {cut}"
                 );
             }
-            // Half a byte order mark is a beginning, the whole of it is none by itself.
+            // A partial byte order mark counts as truncated, but a complete one alone is malformed.
             Err(error) => assert_eq!(&bytes[..cut], MARK, "cut at {cut}: {error}"),
         }
     }
 }
 
-/// What holds for any input.
+/// Checks what must hold for any input.
 fn closed(bytes: &[u8], format: &Format) {
     let detected = detect(bytes, format);
     let completed = match complete(bytes, format) {
@@ -73,7 +73,7 @@ fn closed(bytes: &[u8], format: &Format) {
     assert!(again.is_finished() || text.last().is_some_and(u8::is_ascii_digit), "{format}: {completed:?}");
 }
 
-/// What was closed, against the document that was cut.
+/// Compares a closed text with the document that was cut.
 fn truthful(completed: &Completed, document: &Value<'_>, cut: usize) {
     let unmarked = completed.text.trim_start_matches('\u{FEFF}');
     let closed = Value::parse(unmarked.as_bytes()).unwrap();
@@ -90,7 +90,7 @@ fn truthful(completed: &Completed, document: &Value<'_>, cut: usize) {
         let is_marked = marked.contains(pointer.as_str());
         assert!(is_marked || !is_open, "cut at {cut}: `{pointer}` is not marked: {completed:?}");
         if !is_open {
-            // A name that is there twice has one pointer, so a mark may be meant for the other.
+            // Duplicate names share one pointer, so a mark may belong to the other member.
             assert_eq!(said.raw(), meant.raw(), "cut at {cut}: `{pointer}`");
             continue;
         }
@@ -136,7 +136,7 @@ fn truthful(completed: &Completed, document: &Value<'_>, cut: usize) {
     }
 }
 
-/// Whether something can be said of a value that is cut there, if only that it has begun.
+/// Whether a closed text must contain the value if the document is cut at `cut`.
 fn can_be_said(value: Value<'_>, cut: usize) -> bool {
     match value.kind() {
         Kind::String | Kind::Array | Kind::Object => value.span().start < cut,

@@ -1,4 +1,4 @@
-//! Detection (PC-1, PC-2): the input is the text, in every format.
+//! Detection (PC-1, PC-2): the input is the text, checked in every format.
 
 use endmark_text::detect::{Detector, detect, detect_strict};
 use endmark_text::{Format, InToken, Truncation, Verdict};
@@ -7,7 +7,7 @@ use crate::input::{Numbers, is_value};
 
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// As much as is asked after at every byte; the rest is asked after at a few.
+/// Maximum length in bytes of a text that is checked at every byte.
 const BYTE_BY_BYTE: usize = 192;
 
 pub(crate) fn formats() -> [Format; 7] {
@@ -15,7 +15,7 @@ pub(crate) fn formats() -> [Format; 7] {
     [Format::Json, Format::Jsonl, Format::Markdown, Format::Tags, Format::Text, Format::Auto, marker]
 }
 
-/// Splits change nothing; offsets are in order; `whole` is what another parser takes; what is malformed stays so.
+/// Checks that splits change nothing, offsets are ordered, `Whole` matches `serde_json`, and malformed is final.
 pub fn check(bytes: &[u8]) {
     let mut numbers = Numbers::of(bytes);
     for format in formats() {
@@ -51,7 +51,7 @@ fn byte_by_byte(bytes: &[u8], format: &Format) {
     assert_eq!(detector.detection(), detect(bytes, format), "{format} in single bytes");
 }
 
-/// What holds for an answer by itself.
+/// Checks what must hold for any single detection.
 fn answer(text: &[u8], format: &Format) {
     let mut detector = Detector::new(format);
     detector.push(text);
@@ -89,10 +89,11 @@ fn truncated(text: &[u8], format: &Format, found: &Truncation) {
     }
     let is_blank = text[..settled].strip_prefix(MARK).unwrap_or(&text[..settled]).trim_ascii().is_empty();
     if matches!(format, Format::Json | Format::Jsonl) && !is_blank {
-        // What is settled is so whatever follows, so also where nothing does.
+        // The settled prefix must be settled on its own, without the text after it.
         match detect(&text[..settled], format).verdict {
             Verdict::Truncated(again) => {
-                // A high surrogate is settled by what follows and cannot be its partner, not by itself.
+                // A high surrogate alone is not settled. It becomes settled when the following text cannot be its
+                // partner.
                 let surrogate = "\\uD800".len();
                 let may_follow = matches!(found.in_token, Some(InToken::Escape | InToken::Utf8));
                 let surrogate = if may_follow { surrogate } else { 0 };
@@ -111,12 +112,12 @@ fn truncated(text: &[u8], format: &Format, found: &Truncation) {
     }
 }
 
-/// `json` against another parser.
+/// Compares `Format::Json` with `serde_json`.
 fn json(text: &[u8]) {
     let without_mark = text.strip_prefix(MARK).unwrap_or(text);
     let verdict = detect(text, &Format::Json).verdict;
     if let Some(is_value) = is_value(without_mark) {
-        // The other parser takes no raw control characters in strings.
+        // `serde_json` rejects raw control characters in strings.
         let strict = detect_strict(text, &Format::Json).verdict;
         assert_eq!(strict.is_whole(), is_value, "{strict:?}");
         assert!(verdict.is_whole() || !is_value, "{verdict:?}");
@@ -134,9 +135,9 @@ fn json(text: &[u8]) {
     }
 }
 
-/// Lines that another parser takes for values are whole together.
+/// Checks that lines which `serde_json` accepts are whole together.
 fn jsonl(text: &[u8]) {
-    // A form feed is whitespace elsewhere, but none in JSON.
+    // A form feed is whitespace for Rust, but not in JSON.
     let is_blank = |line: &[u8]| line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r'));
     let mut lines = text.split(|byte| *byte == b'\n').filter(|line| !is_blank(line)).peekable();
     if lines.peek().is_some() && lines.all(|line| is_value(line) == Some(true)) {

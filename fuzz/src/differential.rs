@@ -1,4 +1,4 @@
-//! Detection against other parsers (PC-1): every disagreement is one that has a name.
+//! Detection against other parsers (PC-1): every disagreement must follow a named rule.
 
 use endmark_text::detect::detect_strict;
 use endmark_text::{Format, InToken, Verdict};
@@ -9,18 +9,18 @@ use crate::input::Numbers;
 
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// What a parser makes of a text.
+/// What a parser reports about a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Said {
-    /// It is a value.
+    /// The text is a value.
     Value,
-    /// It ended too early.
+    /// The text ends too early.
     CutOff,
-    /// It is no JSON, for this reason.
+    /// The text is not JSON, for this reason.
     Refused(Reason),
 }
 
-/// Why a parser refuses a text, as far as it matters here.
+/// Why a parser rejects a text, as far as the rules distinguish it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reason {
     Depth,
@@ -32,32 +32,32 @@ enum Reason {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Parser {
-    /// `serde_json` reading over a value.
+    /// `serde_json`, skipping a value.
     SerdeIgnored,
-    /// `serde_json` reading a value.
+    /// `serde_json`, building a value.
     SerdeValue,
-    /// `jiter` reading a value.
+    /// `jiter`, building a value.
     Jiter,
 }
 
-/// Where others differ, and may: each is described in `docs/detect.md`.
+/// Permitted differences from other parsers, each described in `docs/detect.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rule {
-    /// They give up on deep nesting.
+    /// Other parsers reject deep nesting.
     NestingLimit,
-    /// They want surrogates in pairs; the grammar does not.
+    /// Other parsers require surrogates in pairs; the grammar does not.
     LoneSurrogate,
-    /// They refuse numbers that they cannot hold.
+    /// Other parsers reject numbers that they cannot represent.
     NumberRange,
-    /// `serde_json` calls a number that is cut invalid.
+    /// `serde_json` reports a cut number as invalid.
     CutNumber,
-    /// They call an escape with too few digits cut off where the text ends within four bytes of it.
+    /// Other parsers report an escape with too few digits as cut off if the text ends within four bytes of it.
     ShortEscape,
-    /// They look at the encoding of a string after its end, or never.
+    /// Other parsers check the encoding of a string after its end, or never.
     LateEncoding,
 }
 
-/// Whole is what others take for a value, truncated what they call cut off, and malformed what they refuse.
+/// Checks that the verdicts whole, truncated and malformed match the value, cut-off and rejection of other parsers.
 pub fn check(bytes: &[u8]) {
     let mut numbers = Numbers::of(bytes);
     for text in [bytes, &bytes[..numbers.below(bytes.len() + 1)]] {
@@ -67,7 +67,7 @@ pub fn check(bytes: &[u8]) {
 
 fn compare(text: &[u8]) {
     let verdict = detect_strict(text, &Format::Json).verdict;
-    // A byte order mark is allowed here, and nowhere else; alone it is nothing, and half of it is cut.
+    // Detection allows a byte order mark. Alone it is malformed, and a part of it is truncated.
     let without_mark = match text.strip_prefix(MARK) {
         Some(b"") => return assert!(matches!(verdict, Verdict::Malformed { index: 0, .. })),
         Some(rest) => rest,
@@ -137,7 +137,7 @@ fn jiter_said(error: Option<JsonErrorType>) -> Said {
     }
 }
 
-/// The rule by which a parser differs; none if it should not.
+/// Returns the rule that permits a parser's disagreement, or `None` if no rule does.
 fn explain(text: &[u8], verdict: &Verdict, parser: Parser, said: Said) -> Option<Rule> {
     let is_serde = parser != Parser::Jiter;
     match (verdict, said) {
@@ -166,24 +166,23 @@ fn in_number(verdict: &Verdict) -> bool {
     verdict.truncation().is_some_and(|found| found.in_token == Some(InToken::Number))
 }
 
-/// Whether an escape by number begins in these bytes, which end where it fails.
+/// Whether a `\u` escape begins in these bytes, which end where it fails.
 fn begins_escape(bytes: &[u8]) -> bool {
     bytes.windows(2).any(|pair| pair == b"\\u")
 }
 
-/// At least as deep as the text is nested: brackets in strings count too.
+/// An upper bound of the nesting depth: brackets in strings count too.
 fn deepest(text: &[u8]) -> usize {
     text.iter().filter(|byte| matches!(byte, b'{' | b'[')).count()
 }
 
-/// Whether half a surrogate pair is written as an escape.
+/// Whether the text contains an escaped surrogate, possibly half of a pair.
 fn has_surrogate(text: &[u8]) -> bool {
     text.windows(4)
         .any(|bytes| bytes.starts_with(b"\\u") && bytes[2].eq_ignore_ascii_case(&b'd') && bytes[3] >= b'8')
 }
 
-/// Whether there is a number that not every machine number can hold: one of some three hundred digits, had it
-/// no exponent.
+/// Whether a number may exceed the range of machine numbers: its length plus its exponent is above 300.
 fn has_long_number(text: &[u8]) -> bool {
     let is_number = |byte: &u8| byte.is_ascii_digit() || b"+-.eE".contains(byte);
     text.split(|byte| !is_number(byte)).any(|number| {

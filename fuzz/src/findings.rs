@@ -1,4 +1,4 @@
-//! A team's findings: any transcript is read, merged and reported; a beginning of it has no finding that the whole has not.
+//! Findings of a team: any transcript is read, merged and reported, and any prefix of it is read.
 
 use endmark_findings::{
     Cut, Finding, FindingState, Handed, Merged, Position, Team, Transcript, Writing, compress,
@@ -7,7 +7,7 @@ use endmark_findings::{
 
 use crate::input::Numbers;
 
-/// Reads the bytes, a beginning of them, and what is written of them.
+/// Reads the bytes, a prefix of them, and the text written from their findings.
 pub fn check(bytes: &[u8]) {
     let whole = read(bytes);
     check_positions(&whole, bytes.len());
@@ -37,7 +37,7 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
-/// Places are inside of the text.
+/// Checks that every position is inside the text.
 fn check_positions(transcript: &Transcript, len: usize) {
     assert!(!transcript.results.is_empty());
     let is_inside = |position: &Position| position.byte <= len && position.line >= 1 && position.column >= 1;
@@ -52,7 +52,7 @@ fn check_positions(transcript: &Transcript, len: usize) {
     assert!(transcript.remarks.iter().all(|remark| is_inside(&remark.position)));
 }
 
-/// What is written is read again: as many findings, each with what it had.
+/// Checks that written findings read back unchanged.
 fn check_again(agent_id: Option<&str>, findings: &[Finding]) {
     let writing = Writing { agent_id, dimensions: &[], declared_findings: None, other: &[], is_whole: true };
     let text = writing.text(findings);
@@ -61,7 +61,7 @@ fn check_again(agent_id: Option<&str>, findings: &[Finding]) {
         return;
     };
     assert_eq!(result.cut, Cut::Whole, "{text}");
-    // One that was left with nothing but signs for something else is a template now.
+    // A finding reduced to placeholders now reads as a template, so the counts may differ.
     if result.findings.len() != findings.len() {
         return;
     }

@@ -1,4 +1,4 @@
-//! What must hold in every wire format: the input is a request's body, a response's, or an event stream (PC-9).
+//! Checks for every wire format: the input is a request body, a response body or an event stream (PC-9).
 
 use endmark_wire::ask::{Ask, Partial, PrefillVariant, Terms, ToolPrefill};
 use endmark_wire::format::{WireFormat, named};
@@ -12,10 +12,10 @@ use crate::input::Numbers;
 
 const TEXTS: &[&str] = &["x", " and \"more\"", "{\"a\": \"b\\\"\"}", "line\n\u{0}é\u{1f600}"];
 
-/// The most that is kept of a stream.
+/// Maximum number of bytes kept of a stream.
 const KEEP: usize = 1 << 16;
 
-/// Looks at the input as everything it could be in this format.
+/// Reads the input as a request, a response, a stream, an error and a path of this format.
 pub(crate) fn check(format: &str, bytes: &[u8]) {
     let format = named(format).expect("a format of this name");
     let mut numbers = Numbers::of(bytes);
@@ -32,13 +32,13 @@ fn streamed() -> Address {
     Address { base: "/v1/models/".to_owned(), model: Some("m".to_owned()), stream: Some(true) }
 }
 
-/// A request that any stream may answer.
+/// Returns a request that any stream may answer.
 fn plain(format: &'static dyn WireFormat) -> Request {
     let body = br#"{"model":"m","max_tokens":9,"stream":true,"messages":[],"input":"x","contents":[]}"#;
     Request::parse(format, body, &streamed()).unwrap()
 }
 
-/// What a path names cannot lead anywhere else.
+/// Checks that a model name from a path cannot lead to another path.
 fn address(format: &dyn WireFormat, bytes: &[u8]) {
     let Ok(path) = std::str::from_utf8(bytes) else { return };
     let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
@@ -49,7 +49,7 @@ fn address(format: &dyn WireFormat, bytes: &[u8]) {
     }
 }
 
-/// Every way to ask after an accepted request's reply is a request on the terms.
+/// Checks that every continuation of an accepted request is a valid request with the given terms.
 fn request(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) {
     let Ok(request) = Request::parse(format, bytes, &streamed()) else { return };
     assert_eq!(request.body(), bytes);
@@ -85,7 +85,7 @@ fn request(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers)
     let _ = (request.echoes(text), request.path_for("other", false), request.path_elsewhere(true));
 }
 
-/// A response says the same again after an edit, but for what was edited.
+/// Checks that an edited response still parses, with as many choices and the same unknown field.
 fn response(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) {
     let request = plain(format);
     let Ok(response) = request.response(bytes) else { return };
@@ -127,14 +127,14 @@ fn frames(pieces: &[&[u8]]) -> Vec<Frame> {
         decoder.push(piece).unwrap();
         frames.extend(std::iter::from_fn(|| decoder.next_frame()));
     }
-    // What is cut inside a frame is none: nothing of it passes.
+    // An incomplete frame at the end of the stream is dropped.
     if let Tail::Frame(frame) = decoder.finish() {
         frames.push(frame);
     }
     frames
 }
 
-/// What is kept is what came; what the client has is never taken back, and whatever is written is JSON.
+/// Checks that the kept text is the received text, within the limit, and that every `endmark` event is JSON.
 fn stream(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) {
     let request = plain(format);
     let room = if numbers.flip() { KEEP } else { numbers.below(256) };

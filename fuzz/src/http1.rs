@@ -1,4 +1,4 @@
-//! A client's connection: the input is all that it sends.
+//! HTTP/1.1 client connections: the input is everything that the client sends.
 
 use endmark_wire::http1::{BodyLength, Bounds, Chunks, Fault, Framing, Head, Sender, Visitors};
 
@@ -6,8 +6,8 @@ use crate::input::Numbers;
 
 const BOUNDS: Bounds = Bounds { bytes: 512, fields: 8 };
 
-/// What passes does not depend on how it comes; a head that passes is one to another parser, too, and says the same
-/// there; who is let in was sent to a name of this machine.
+/// Checks that framing ignores chunking and that `httparse` reads each accepted head alike. Every admitted request
+/// names this machine as its host.
 pub fn check(bytes: &[u8]) {
     let mut numbers = Numbers::of(bytes);
     let whole = read(&[bytes]);
@@ -31,10 +31,10 @@ pub fn check(bytes: &[u8]) {
     visitors(bytes);
 }
 
-/// All that passes of a connection.
+/// Everything that framing accepts of a connection.
 #[derive(Default)]
 struct Read {
-    /// Where each head begins and ends.
+    /// Start and end offset of each head.
     heads: Vec<(usize, usize)>,
     passed: usize,
     fault: Option<Fault>,
@@ -71,7 +71,7 @@ fn read(pieces: &[&[u8]]) -> Read {
     read
 }
 
-/// A head that may pass.
+/// Compares an accepted head with the reading of `httparse`.
 fn head(bytes: &[u8]) {
     let head = Head::read(bytes, BOUNDS).expect("it passed");
     let mut fields = [httparse::EMPTY_HEADER; 8];
@@ -100,7 +100,7 @@ fn head(bytes: &[u8]) {
     }
 }
 
-/// Chunks end where they end, however they come, and `httparse` reads their sizes alike.
+/// Checks that the end of a chunked body does not depend on splits, and that `httparse` agrees on the chunk size.
 fn chunks(bytes: &[u8]) {
     let mut whole = Chunks::default();
     let passed = whole.read(bytes);
@@ -122,7 +122,7 @@ fn chunks(bytes: &[u8]) {
     }
 }
 
-/// The first line is the host, the second the origin.
+/// Checks admission: the first line of the input is the host, the second the origin.
 fn visitors(bytes: &[u8]) {
     let mut lines = bytes.split(|byte| *byte == b'\n');
     let (host, origin) = (lines.next(), lines.next());

@@ -7,14 +7,14 @@ use endmark_wire::json::{Kind, Value};
 
 use crate::input::{Numbers, is_value};
 
-/// Values of a document that are looked at.
+/// Maximum number of values checked in a document.
 const MOST_VALUES: usize = 400;
 
-/// What is written into documents; none of them needs an escape that could be spelled in two ways.
+/// Values written into documents. None of them contains an escape that has two spellings.
 const NEW_VALUES: &[&str] = &["null", "-1.50e3", "\"new \\u0000 \\\"text\\\"\"", "[1, {\"a\":[]}]", "{}"];
 const NEW_TEXTS: &[&str] = &["", "x", "\"\\\n\u{0}\u{1f600}é", "\u{2028}\u{7f}"];
 
-/// Views agree with another parser; an edit changes what it says it changes, and no other byte.
+/// Checks that views agree with `serde_json`, and that an edit changes its target and no other byte.
 pub fn check(bytes: &[u8]) {
     let root = match Value::parse(bytes) {
         Ok(root) => root,
@@ -36,10 +36,10 @@ pub fn check(bytes: &[u8]) {
     several(bytes, &places, &mut numbers);
 }
 
-/// A refusal names the byte from which on nothing could be right.
+/// Checks that a parse error names the first byte at which the text can no longer become valid.
 fn refused(bytes: &[u8], offset: usize) {
     assert!(offset <= bytes.len());
-    // Detection allows a byte order mark, and finds out one byte later that this is none.
+    // Detection accepts a byte order mark, so it rejects a text that starts with 0xEF one byte later.
     if std::str::from_utf8(bytes).is_err() || bytes.starts_with(b"\xEF") {
         return;
     }
@@ -52,15 +52,15 @@ fn refused(bytes: &[u8], offset: usize) {
     }
 }
 
-/// A value and where it is.
+/// A value and its path.
 struct Place<'a> {
     path: String,
     value: Value<'a>,
-    /// The value it stands in, and where that is.
+    /// The enclosing value and its path.
     parent: Option<(String, Value<'a>)>,
 }
 
-/// The values that a path leads to, the outer ones first.
+/// Returns the values that a path can reach, outer ones first.
 fn places(root: Value<'_>) -> Vec<Place<'_>> {
     let mut places = vec![Place { path: String::new(), value: root, parent: None }];
     let mut next = 0;
@@ -96,7 +96,7 @@ fn within(inner: Value<'_>, outer: Value<'_>) -> bool {
     outer.span().start < inner.span().start && inner.span().end < outer.span().end
 }
 
-/// What a value says, against another parser.
+/// Compares the view of a value with `serde_json`.
 fn view(value: Value<'_>) {
     let raw = value.raw();
     match value.kind() {
@@ -128,7 +128,7 @@ fn fields(object: Value<'_>) -> Vec<(String, String)> {
     object.fields().map(|field| (field.key.raw().to_owned(), field.value.raw().to_owned())).collect()
 }
 
-/// One edit, and exactly what it should do.
+/// Makes one edit and checks its exact result.
 fn edit(bytes: &[u8], place: &Place<'_>, numbers: &mut Numbers) {
     let (path, value) = (place.path.as_str(), place.value);
     let (json, text) = (*numbers.pick(NEW_VALUES), *numbers.pick(NEW_TEXTS));
@@ -190,7 +190,7 @@ fn same(one: Value<'_>, other: Value<'_>) -> bool {
     one.text() == other.text()
 }
 
-/// The edited document, which is one, with every byte outside of `changed` as it was.
+/// Returns the edited document, after a check that it parses and that every byte outside `changed` is unchanged.
 fn finish(edits: Edits<'_>, bytes: &[u8], changed: Value<'_>) -> Vec<u8> {
     let after = edits.finish();
     let span = changed.span();
@@ -204,13 +204,13 @@ fn at<'a>(bytes: &'a [u8], path: &str) -> Value<'a> {
     Value::parse(bytes).unwrap().at(path).unwrap()
 }
 
-/// Several edits at once, some of them inside of others: what comes out is a document still.
+/// Makes several edits at once, some of them nested, and checks that the result still parses.
 fn several(bytes: &[u8], places: &[Place<'_>], numbers: &mut Numbers) {
     let mut edits = Edits::new(bytes).unwrap();
     for _ in 0..8 {
         let path = numbers.pick(places).path.as_str();
         let (json, text) = (*numbers.pick(NEW_VALUES), *numbers.pick(NEW_TEXTS));
-        // Whether there is a place for each of them is what the single edits look at.
+        // An edit may fail here; the single edits check when one succeeds.
         let _ = match numbers.below(5) {
             0 => edits.set(path, json),
             1 => edits.remove(path),

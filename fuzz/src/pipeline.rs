@@ -1,5 +1,5 @@
-//! The machines that resume, validate and correct (PC-5, PC-6): the input is letters that name the policy, then the
-//! first reply and those that follow, each behind three letters of its own.
+//! The state machines that resume, validate and correct (PC-5, PC-6). The input is letters for the policy, then the
+//! first reply and the later replies. Each reply starts with three letters of its own.
 
 use endmark_recovery::{
     AskFailure, AskedFrom, Ending, ExhaustedCause, Join, OnAmbiguous, PieceRole, Pipeline, PipelineOutcome,
@@ -10,10 +10,10 @@ use endmark_text::Format;
 
 use crate::input::{Numbers, parts};
 
-/// More steps than any policy here allows.
+/// A number of steps above the bound of any policy used here.
 const MOST_STEPS: usize = 400;
 
-/// Whatever comes: it ends within its bounds, never changes what the client has, and loses nothing.
+/// Checks that a pipeline ends within its bounds, never changes what the client has and loses nothing.
 pub fn check(bytes: &[u8]) {
     let mut parts = parts(bytes);
     let letters = parts.next().unwrap_or_default();
@@ -46,7 +46,7 @@ pub fn check(bytes: &[u8]) {
             (PipelineStep::Done(outcome), answer) => {
                 bounded(&outcome, max_attempts, max_corrections);
                 keeps(&outcome, &beginning, sent);
-                // After the end nothing changes any more.
+                // After the end, input has no effect.
                 pipeline.corrected(Reply::stopped("{}", Stop::Normal));
                 match answer.clone() {
                     Ok((reply, join)) => pipeline.resumed(reply, join),
@@ -70,7 +70,7 @@ pub fn check(bytes: &[u8]) {
     panic!("it does not end: {pipeline:?}");
 }
 
-/// Wants a name, and names its problems in order.
+/// Requires a name, and reports its problems in order.
 struct NeedsName;
 
 impl Validate for NeedsName {
@@ -81,7 +81,7 @@ impl Validate for NeedsName {
     }
 }
 
-/// What came of one call: its stop, its ending, how it is joined, then its text. `!` is a call that failed.
+/// Reads the result of one call: letters for stop, ending and join, then the text. `!` marks a failed call.
 fn answer(part: &[u8]) -> Result<(Reply, Join), AskFailure> {
     let letter = |position: usize| part.get(position).copied().unwrap_or_default();
     if letter(0) == b'!' {
@@ -134,7 +134,7 @@ fn is_resumed(outcome: &PipelineOutcome) -> bool {
     matches!(outcome.result, PipelineResult::Whole | PipelineResult::Resumed)
 }
 
-/// PC-5: no received byte is missing but what a settled seam left out, or what was there already.
+/// PC-5: checks that only bytes dropped at a settled seam, repeated bytes and remains of cut characters are missing.
 fn exhausted(end: &ResumeExhausted, outcome: &PipelineOutcome) {
     assert!(end.merged_raw.is_char_boundary(end.verified_len) && !end.reason.is_empty(), "{end:?}");
     assert!(outcome.text.starts_with(&end.merged_raw[..end.verified_len]), "{outcome:?}");
@@ -150,7 +150,7 @@ fn exhausted(end: &ResumeExhausted, outcome: &PipelineOutcome) {
     assert!(end.merged_raw.len() + left_out + cut_characters + said_again >= received, "{outcome:?}");
 }
 
-/// What the client has stays as it is.
+/// Checks that the text that the client already has is unchanged.
 fn keeps(outcome: &PipelineOutcome, beginning: &str, sent: usize) {
     let sent = &beginning.as_bytes()[..sent.min(beginning.len())];
     assert!(outcome.text.as_bytes().starts_with(sent), "{sent:?} is not kept: {outcome:?}");

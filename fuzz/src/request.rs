@@ -11,7 +11,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use crate::input::Numbers;
 
-/// Top-level fields that some continuation changes, adds or removes.
+/// Top-level fields that a continuation may change, add or remove.
 const TOUCHED: &[&str] = &[
     "messages",
     "n",
@@ -41,8 +41,8 @@ const TOUCHED: &[&str] = &[
 
 const TEXTS: &[&str] = &["", "Once ", "{\"a\": \"\\u00", "line\n\t\"quoted\" \u{0}é\u{1f600}"];
 
-/// Whatever continues an accepted request is an accepted request, on the terms that were given, with everything in
-/// it that has nothing to do with continuing.
+/// Checks that every continuation of an accepted request is accepted, has the given terms and keeps all unrelated
+/// fields.
 pub fn check(bytes: &[u8]) {
     deciding(bytes);
     let Ok(request) = ChatRequest::parse(bytes) else { return };
@@ -54,7 +54,7 @@ pub fn check(bytes: &[u8]) {
         }
     }
 
-    // Without a conversation there is nothing to go on with: it passes.
+    // A request without a message list cannot be continued, and is forwarded unchanged.
     if root.field("messages").is_none_or(|messages| messages.kind() != Kind::Array) {
         return;
     }
@@ -93,7 +93,7 @@ pub fn check(bytes: &[u8]) {
     assert_eq!(again.prefill, request.prefill);
 }
 
-/// Reads a continuation, and compares it to the request it was made from.
+/// Reads a continuation and compares it with the original request.
 fn continuation(body: &[u8], original: Value<'_>, terms: Terms) -> ChatRequest {
     let request = ChatRequest::parse(body).unwrap_or_else(|error| {
         panic!("{error}: {}", String::from_utf8_lossy(body));
@@ -102,7 +102,7 @@ fn continuation(body: &[u8], original: Value<'_>, terms: Terms) -> ChatRequest {
     assert!(request.include_usage || !(terms.stream && terms.include_usage));
     let root = Value::parse(body).unwrap();
     assert_eq!(untouched(root), untouched(original));
-    // Every message stays, but the last one may be the assistant's and go on.
+    // Every message is kept, except that the last one may be an assistant message that the continuation extends.
     let (before, after) = (messages(original), messages(root));
     let kept = before.len().saturating_sub(1);
     assert_eq!(before[..kept], after[..kept]);
@@ -126,7 +126,7 @@ fn ends_in_question(request: &ChatRequest, prompt: &str) {
     assert_eq!(last.field("content").and_then(Value::text).as_deref(), Some(prompt));
 }
 
-/// A request whose deciding fields pass has each of them once, as another parser reads them that ignores case.
+/// Checks that an accepted request has each deciding field at most once, as read by a parser that ignores case.
 fn deciding(bytes: &[u8]) {
     let Ok(root) = Value::parse(bytes) else { return };
     let Ok(Names(names)) = serde_json::from_slice(bytes) else { return };
@@ -147,7 +147,7 @@ fn caseless(name: &str) -> String {
     name.to_uppercase().to_lowercase()
 }
 
-/// The names of an object's fields, with those that occur twice.
+/// The field names of an object, including duplicates.
 struct Names(Vec<String>);
 
 impl<'de> Deserialize<'de> for Names {

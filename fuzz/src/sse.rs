@@ -4,12 +4,12 @@ use endmark_wire::sse::{Decoder, Frame, Tail, comment, data_frame};
 
 use crate::input::Numbers;
 
-/// More than any input has.
+/// A limit above the length of any input.
 const NO_LIMIT: usize = 1 << 30;
 
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Nothing is lost; splits change nothing; no frame is longer than the limit; frames can be written and read again.
+/// Checks that decoding loses nothing, ignores splits and obeys the frame limit, and that written frames read back.
 pub fn check(bytes: &[u8]) {
     let mut numbers = Numbers::of(bytes);
     let whole = read(&[bytes], NO_LIMIT);
@@ -34,7 +34,7 @@ pub fn check(bytes: &[u8]) {
     encode(bytes);
 }
 
-/// All that a decoder gives of a stream.
+/// Everything that a decoder returns for a stream.
 #[derive(Debug, PartialEq)]
 struct Read {
     frames: Vec<Frame>,
@@ -68,7 +68,7 @@ fn read(pieces: &[&[u8]], limit: usize) -> Read {
     Read { frames, tail: decoder.finish(), too_long }
 }
 
-/// A frame says the same by itself, and the same but for its data when that is replaced.
+/// Checks that a frame reads the same on its own, and that replacing its data changes nothing else.
 fn reread(frame: &Frame, is_first: bool) {
     if !is_first || !frame.raw.starts_with(MARK) {
         assert_eq!(Frame::read(frame.raw.clone()), *frame);
@@ -76,13 +76,13 @@ fn reread(frame: &Frame, is_first: bool) {
     if frame.data.is_none() {
         return;
     }
-    // A byte order mark is one only at the beginning: before any other frame stands an empty one.
+    // A byte order mark counts only at the start of a stream, so an empty frame precedes any later frame.
     let before: &[u8] = if is_first { b"" } else { b"\n" };
     let mut changed = read(&[before, &frame.with_data(b"{\"a\":\n1}")], NO_LIMIT);
     if !is_first {
         assert_eq!(changed.frames.remove(0).raw, before);
     }
-    // A frame that ends in a carriage return is told of at the end: a line feed could have followed.
+    // A frame that ends in a carriage return is reported only at the end, because a line feed could follow.
     let (([again], Tail::Clean) | ([], Tail::Frame(again))) = (changed.frames.as_slice(), &changed.tail)
     else {
         panic!("{frame:?} becomes {changed:?}");
@@ -92,7 +92,7 @@ fn reread(frame: &Frame, is_first: bool) {
     assert_eq!((&again.event, &again.id, again.retry), (&frame.event, &frame.id, frame.retry), "{frame:?}");
 }
 
-/// What is written comes back in one frame.
+/// Checks that encoded data and comments read back as one frame.
 fn encode(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let lines = text.replace("\r\n", "\n").replace('\r', "\n");

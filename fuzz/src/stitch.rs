@@ -1,4 +1,4 @@
-//! Stitching (PC-4): the input is letters that name the format and where was asked, then the parts.
+//! Stitching (PC-4): the input is two letters for the format and the continuation point, then the parts.
 
 use endmark_recovery::{AskedFrom, MergeError, Merged, Outcome, merge_chunks, stitch};
 use endmark_text::detect::detect;
@@ -6,11 +6,11 @@ use endmark_text::{Format, Verdict};
 
 use crate::input::parts;
 
-/// What the longest glue between two parts has: an indentation that was lost.
+/// Maximum length in bytes of the glue between two parts, such as an indentation that was lost.
 const MOST_GLUE: usize = 64;
 
-/// A text that is handed over is what it is said to be, begins with what was settled, and holds nothing that was not
-/// received; an error loses nothing.
+/// Checks merged texts: the verdict is correct, the text begins with the settled prefix and contains only received
+/// bytes and glue. An error loses nothing.
 pub fn check(bytes: &[u8]) {
     let mut parts = parts(bytes).map(|part| String::from_utf8_lossy(part).into_owned());
     let letters = parts.next().unwrap_or_default();
@@ -40,7 +40,7 @@ fn two(initial: &str, continuation: &str, format: &Format, from: AskedFrom) {
     match merge_chunks(initial, continuation, format, from) {
         Ok(found) => {
             merged(&found, initial, continuation, format);
-            // Auto resolves by the first part alone, so what its answer means is not said here.
+            // `Format::Auto` resolves its format from the first part alone, so its verdict is not checked here.
             assert!(!format.has_grammar() || found.verdict.is_whole(), "{found:?}");
         }
         Err(MergeError::StillTruncated { merged: found }) => {
@@ -65,13 +65,14 @@ fn merged(found: &Merged, initial: &str, continuation: &str, format: &Format) {
     if *format != Format::Auto {
         assert_eq!(detect(found.text.as_bytes(), format).verdict, found.verdict, "{found:?}");
     }
-    // Remains of a character that was cut are no part of either side.
+    // Replacement characters of a cut character belong to neither side.
     let sound = initial.trim_end_matches('\u{fffd}');
     let settled = match detect(sound.as_bytes(), format).verdict {
         Verdict::Truncated(cut) if *format != Format::Marker("<END>".to_owned()) => cut.truncation_index,
         Verdict::Truncated(_) | Verdict::Whole | Verdict::Malformed { .. } => sound.len(),
     };
-    // What auto takes for JSON in prose or a fence is settled later than what it is joined as.
+    // Where `Format::Auto` finds JSON in prose or a fence, it settles text later than the format that joins the
+    // parts.
     if *format != Format::Auto {
         let floor = sound.floor_char_boundary(settled);
         assert!(

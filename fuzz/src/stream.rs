@@ -10,7 +10,7 @@ use crate::input::Numbers;
 
 const REQUEST: &[u8] = br#"{"model":"m","messages":[],"stream":true}"#;
 
-/// What is kept is what came, within its limit; chunks that are made or edited say what they should.
+/// Checks that a stream keeps what it received, within its limit, and that made and edited chunks read as intended.
 pub fn check(bytes: &[u8]) {
     let mut numbers = Numbers::of(bytes);
     let request = ChatRequest::parse(REQUEST).unwrap();
@@ -21,7 +21,7 @@ pub fn check(bytes: &[u8]) {
     for frame in &frames {
         let Ok(chunk) = stream.frame(frame) else { continue };
         for finish in &chunk.finishes {
-            // Of choices past the most that a request can ask for nothing is kept.
+            // Nothing is kept of a choice beyond the maximum that a request can ask for.
             if let Some(choice) = stream.choice_at(finish.choice) {
                 assert!(choice.finish.is_some());
             }
@@ -50,7 +50,7 @@ fn frames(pieces: &[&[u8]]) -> Vec<Frame> {
     frames
 }
 
-/// What a stream keeps, against the pieces that it told of.
+/// Compares what a stream keeps with the pieces that it reported.
 fn kept(stream: &ChatStream, came: &[Delta], room: usize) {
     let mut bytes = 0;
     for choice in stream.choices() {
@@ -83,7 +83,7 @@ fn kept(stream: &ChatStream, came: &[Delta], room: usize) {
     assert!(stream.choices().len() <= 128);
 }
 
-/// Chunks that are made read as what they were made for.
+/// Checks that each made chunk reads as the content it was made for.
 fn made(template: &Template, request: &ChatRequest, numbers: &mut Numbers) {
     let choice = u32::try_from(numbers.below(3)).unwrap();
     let text = *numbers.pick(&["x", "\"\\\r\n\u{0}", "é\u{1f600}"]);
@@ -125,7 +125,7 @@ fn made(template: &Template, request: &ChatRequest, numbers: &mut Numbers) {
     assert_eq!(stream.usage(), Some(&usage));
 }
 
-/// An edited chunk is a chunk, and its other fields are as they were.
+/// Checks that an edited chunk is a valid chunk and that its other fields are unchanged.
 fn edit(data: &str) {
     let Ok(mut edit) = ChunkEdit::new(data) else { return };
     let untouched = edit.clone().finish();
