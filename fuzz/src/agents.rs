@@ -1,8 +1,8 @@
-//! Streams of agents: any bytes, in any pieces, come to the same verdict, and what was read never makes a promise.
+//! Agent event streams: the verdict does not depend on splits, and a stream without events is not whole.
 
 use endmark_guard::{Agent, AgentStream, AttemptEnd, AttemptVerdict, ProcessEnd, StoppedFor};
 
-/// Reads the bytes as the stream of each agent, at once and in two pieces.
+/// Reads the bytes as a stream of each agent, at once and in two pieces.
 pub fn check(bytes: &[u8]) {
     let end = AttemptEnd { process: ProcessEnd::Exited(0), stopped: None };
     for agent in Agent::ALL {

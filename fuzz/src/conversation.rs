@@ -1,4 +1,4 @@
-//! Conversations in every format, and edits of them by turn: the input is a request's body or a list of messages (CX-3).
+//! Conversations in every format, and edits by turn: the input is a request body or a list of messages (CX-3).
 
 use endmark_context::conversation::{Changes, Content, Conversation, Edit, Message, NewResult, Pairs, Place};
 use endmark_wire::conversation::Dialogue;
@@ -7,13 +7,13 @@ use endmark_wire::json::Value;
 
 use crate::input::Numbers;
 
-/// Edits made at once.
+/// Upper bound, exclusive, of edits made at once.
 const MOST_EDITS: usize = 6;
-/// Items that a beginning is replaced by.
+/// Upper bound, exclusive, of items that replace a beginning.
 const MOST_ITEMS: usize = 4;
 
-/// Spans are apart from each other and inside each other as they should be, nothing changes without an edit, a beginning that
-/// is replaced leaves all else as it was written, and what is read after edits is what they come to as data.
+/// Checks that spans are disjoint and nested correctly, and that no edit means no change. A replaced beginning leaves
+/// the rest unchanged, and edited text reads back as the edited data.
 pub fn check(bytes: &[u8]) {
     let mut numbers = Numbers::of(bytes);
     for format in FORMATS {
@@ -38,7 +38,8 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
-/// How many items go, more than there are at times, and those that come in their place: some of the others.
+/// Returns how many items to replace, sometimes more than there are, and their replacements, which are copies of
+/// items.
 fn beginning<'i>(items: &[&'i str], numbers: &mut Numbers) -> (usize, Vec<&'i str>) {
     let count = if items.is_empty() { 0 } else { numbers.below(MOST_ITEMS) };
     let new = (0..count).map(|_| *numbers.pick(items)).collect();
@@ -60,7 +61,7 @@ fn spans(conversation: &Conversation<'_>, bytes: &[u8]) {
     }
 }
 
-/// The texts in their order. What else there is may be read differently where a part beside it has gone.
+/// Returns the texts in order. Other parts may read differently after a neighbouring part is removed.
 fn said<'c>(conversation: &'c Conversation<'_>) -> Vec<&'c str> {
     let parts = conversation.turns.iter().flat_map(|turn| &turn.parts);
     let said = parts.filter_map(|part| match &part.content {

@@ -1,23 +1,24 @@
-//! Chains of edits in place, each of what the one before left: the input is the document (PC-9).
+//! Chains of edits in place, each applied to the result of the previous one: the input is the document (PC-9).
 
 use endmark_wire::edit::Edits;
 use serde_json::Value;
 
 use crate::input::Numbers;
 
-/// Edits made one after the other.
+/// Number of successive edits.
 const CHAIN: usize = 16;
-/// Values of a document among which one is chosen.
+/// Maximum number of values to choose from.
 const MOST_PLACES: usize = 400;
 
 const NEW_VALUES: &[&str] =
     &["null", "17", "\"new \\u0000 \\\"text\\\"\"", "[1, {\"a\":[]}]", "{ \"b\" : {} }", "\"\""];
 const NEW_TEXTS: &[&str] = &["", "x", "\"\\\n\u{0}\u{1f600}é", "\u{2028}\u{7f}"];
 
-/// After every edit the document says what the same edit makes of another library's tree; edits of values that have
-/// nothing to do with each other give the same bytes at once as one after the other.
+/// Checks that each edit has the same effect as on a tree of `serde_json`. Edits of independent values must give the
+/// same bytes at once as in sequence.
 pub fn check(bytes: &[u8]) {
-    // What that library cannot hold (numbers out of range, half surrogates, much nesting) is the target `json`'s.
+    // The target `json` covers texts that `serde_json` cannot hold: out-of-range numbers, lone surrogates, deep
+    // nesting.
     let Ok(mut tree) = serde_json::from_slice::<Value>(bytes) else { return };
     let mut numbers = Numbers::of(bytes);
     let mut document = bytes.to_vec();
@@ -40,7 +41,7 @@ enum Step {
 
 type Place = Vec<Step>;
 
-/// Where values are that a path can be written for, the outer ones first; duplicates of a name are one to both.
+/// Returns the places that a path can address, outer ones first. Both libraries treat duplicate names as one member.
 fn places(tree: &Value) -> Vec<Place> {
     let mut places: Vec<(Place, &Value)> = vec![(Vec::new(), tree)];
     let mut next = 0;
@@ -78,7 +79,7 @@ fn at<'a>(tree: &'a mut Value, place: &[Step]) -> &'a mut Value {
     })
 }
 
-/// One edit of the document, and the same of the tree.
+/// Makes one edit of the document and the same edit of the tree.
 fn one(document: &[u8], tree: &mut Value, place: &[Step], numbers: &mut Numbers) -> Vec<u8> {
     let path = written(place);
     let (json, text) = (*numbers.pick(NEW_VALUES), *numbers.pick(NEW_TEXTS));
@@ -113,7 +114,7 @@ fn one(document: &[u8], tree: &mut Value, place: &[Step], numbers: &mut Numbers)
     edits.finish()
 }
 
-/// Edits of values without any in them, at once and one after the other.
+/// Edits values without parts, all at once and then in sequence, and compares the results.
 fn apart(document: &[u8], tree: &Value, numbers: &mut Numbers) {
     let all = places(tree);
     let mut chosen: Vec<(String, bool, &str, &str)> = Vec::new();

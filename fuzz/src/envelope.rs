@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::input::Numbers;
 
-/// An answer is within its limit, and says of every text in it that was cut.
+/// Checks that an answer fits its limit and reports each cut text.
 pub fn check(bytes: &[u8]) {
     let _ = detect_cut(bytes, &FieldRule::default());
     if let Ok(text) = str::from_utf8(bytes) {
@@ -19,14 +19,14 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
-/// A path that can be read is written as one that says the same.
+/// Checks that a parsed path is written as an equal path.
 fn path(text: &str) {
     if let Ok(pattern) = text.parse::<FieldPattern>() {
         assert_eq!(pattern.to_string().parse(), Ok(pattern), "{text}");
     }
 }
 
-/// A cursor that is taken gives the key that it is given out for.
+/// Checks that a valid cursor gives the key that it was issued for.
 fn cursor(text: &str) {
     let pages = Pages::of("fuzz").with_items(1);
     if let Ok(key) = pages.after::<Value>(Some(text)) {

@@ -1,8 +1,8 @@
-//! Artifacts: any text is judged, whatever it is taken for; places are in the text; a template is read or refused.
+//! Artifacts: any text is judged under any name, positions are inside the text, and templates are read or rejected.
 
 use endmark_guard::{Artifact, Criteria, Guard, Judged, Template, Verdict, github, junit, sarif};
 
-/// Judges the text as what it says it is, and under names that say so.
+/// Judges the text under several file names, and reads it as a template.
 pub fn check(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let criteria = Criteria {

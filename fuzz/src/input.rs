@@ -1,12 +1,12 @@
-//! What a target takes from its input besides the text itself.
+//! Values that a target derives from its input, besides the text itself.
 //!
-//! Seeds stay ordinary documents that way: where a check needs numbers (a place to split, a limit, a field to
-//! edit), they are drawn from a sum of the bytes, so that the same input always gives the same ones.
+//! Seeds remain ordinary documents. Where a check needs numbers (a split point, a limit, a field to edit), they come
+//! from a hash of the bytes. The same input therefore always gives the same numbers.
 
-/// Stands between the parts of an input that has several.
+/// Separates the parts of an input.
 pub(crate) const SEPARATOR: u8 = 0x1e;
 
-/// Numbers that depend on the input alone.
+/// Pseudo-random numbers that depend on the input alone.
 #[derive(Debug, Clone)]
 pub(crate) struct Numbers(u64);
 
@@ -18,7 +18,7 @@ impl Numbers {
         Self(sum | 1)
     }
 
-    /// A number below `bound`, which is at least 1.
+    /// Returns a number below `bound`, which must be at least 1.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -34,7 +34,7 @@ impl Numbers {
         self.below(2) == 1
     }
 
-    /// The bytes in up to five pieces.
+    /// Splits the bytes into up to five pieces.
     pub(crate) fn pieces<'a>(&mut self, bytes: &'a [u8]) -> Vec<&'a [u8]> {
         let mut ends: Vec<usize> = (0..self.below(5)).map(|_| self.below(bytes.len() + 1)).collect();
         ends.push(bytes.len());
@@ -44,12 +44,12 @@ impl Numbers {
     }
 }
 
-/// The parts of an input.
+/// Returns the parts of an input.
 pub(crate) fn parts(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split(|byte| *byte == SEPARATOR)
 }
 
-/// Whether another parser takes this for one JSON value. None where it cannot say: it gives up on nesting.
+/// Whether `serde_json` accepts the text as one JSON value. `None` if deep nesting may be the cause of a rejection.
 pub(crate) fn is_value(text: &[u8]) -> Option<bool> {
     const MOST_OPENED: usize = 120;
     let opened = text.iter().filter(|byte| matches!(byte, b'{' | b'[')).count();

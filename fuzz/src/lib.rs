@@ -1,7 +1,8 @@
-//! What must hold for any bytes: one target a module, each a plain function that panics where it does not.
+//! Properties that must hold for any input bytes. Each module is one target: a plain function that panics on a
+//! violation.
 //!
-//! The functions know nothing of a fuzzer, so that the committed corpora are replayed by `cargo test` on any
-//! toolchain (`tests/replay.rs`).
+//! The functions do not depend on a fuzzer, so `cargo test` replays the committed corpora on any toolchain
+//! (`tests/replay.rs`).
 
 pub mod agents;
 pub mod anthropic_messages;
@@ -28,10 +29,10 @@ pub mod state;
 pub mod stitch;
 pub mod stream;
 
-/// Looks at one input, and panics where something does not hold.
+/// Checks one input, and panics if a property does not hold.
 pub type Check = fn(&[u8]);
 
-/// Every target by the name of its corpus.
+/// All targets, each with the name of its corpus.
 pub const TARGETS: &[(&str, Check)] = &[
     ("agents", agents::check),
     ("anthropic_messages", anthropic_messages::check),

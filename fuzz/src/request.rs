@@ -54,7 +54,7 @@ pub fn check(bytes: &[u8]) {
         }
     }
 
-    // A request without a message list cannot be continued, and is forwarded unchanged.
+    // A request without a message list is accepted but cannot be continued.
     if root.field("messages").is_none_or(|messages| messages.kind() != Kind::Array) {
         return;
     }

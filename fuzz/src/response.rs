@@ -10,7 +10,7 @@ const REQUESTS: &[&str] =
 
 const TEXTS: &[&str] = &["", "Hello", "{\"a\": \"b\\\"\"}", "line\n\u{0}é\u{1f600}"];
 
-/// A response says the same again after an edit, but for what was edited.
+/// Checks that an edited response reads the same, except for the edited fields.
 pub fn check(bytes: &[u8]) {
     let mut numbers = Numbers::of(bytes);
     if let Some(error) = read_error(bytes) {
@@ -25,7 +25,7 @@ pub fn check(bytes: &[u8]) {
     for (position, choice) in response.choices.iter().enumerate() {
         let arguments: usize = choice.tool_calls.iter().map(|call| call.arguments.len()).sum();
         assert_eq!(choice.received, choice.text.len() + arguments);
-        // Where several choices have one number, the first of them is meant.
+        // If several choices share an index, edits apply to the first of them.
         let first = response.choices.iter().position(|other| other.index == choice.index);
         if first == Some(position) && position < 8 {
             edit(&response, root, position, &request, &mut numbers);
@@ -53,7 +53,7 @@ fn edit(
 
     let mut edit = response.edit();
     edit.set_text(choice.index, &text);
-    // A client tells a choice by its number: nothing is edited that has another one.
+    // Clients distinguish choices by index, so an edit must not touch a choice with another index.
     edit.set_finish(choice.index, "length");
     let changed = edit.finish();
     let again = ChatResponse::parse(&changed, request).unwrap();
@@ -91,7 +91,7 @@ fn usage(response: &ChatResponse, root: Value<'_>, request: &ChatRequest, number
     if root.kind() != Kind::Object {
         return;
     }
-    // Parts are within their wholes, as in all that is written: a reader adds a part that is beside its whole.
+    // Parts must not exceed their totals, as in all usage that is written. A reader adds a larger part to its total.
     let (prompt, completion) = (numbers.below(1 << 40), numbers.below(1 << 40));
     let usage = Usage {
         prompt: prompt as u64,
@@ -114,7 +114,7 @@ fn usage(response: &ChatResponse, root: Value<'_>, request: &ChatRequest, number
     assert_eq!(others(changed), others(root));
 }
 
-/// What no edit here touches.
+/// Returns the fields that no edit here touches.
 fn others(root: Value<'_>) -> Vec<(&str, &str)> {
     let touched = |field: &endmark_wire::json::Field<'_>| {
         ["choices", "usage", "endmark"].iter().any(|name| field.is(name))

@@ -1,4 +1,4 @@
-//! Saved detectors (PC-2): the input is a text, or a saved state, a separator and a text that goes on from it.
+//! Saved detectors (PC-2): the input is a text, or a saved state, a separator and the text that continues it.
 
 use endmark_text::detect::Detector;
 use serde_json::Value;
@@ -6,11 +6,11 @@ use serde_json::Value;
 use crate::detect::formats;
 use crate::input::{Numbers, SEPARATOR};
 
-/// How many numbers or names of a state are changed.
+/// Number of changed states to try, and maximum number of values changed in each.
 const CHANGES: usize = 3;
 
-/// A state that was saved goes on as if it had not been; one that no text leads to is refused, or says something
-/// within bounds, and never panics.
+/// Checks that a restored state continues like the original. A state that no text produces is rejected, or gives
+/// bounded results and never panics.
 pub fn check(bytes: &[u8]) {
     let mut numbers = Numbers::of(bytes);
     let mut parts = bytes.splitn(2, |byte| *byte == SEPARATOR);
@@ -44,7 +44,7 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
-/// Feeds a state that may be of no text at all.
+/// Feeds a detector whose state may not come from any text.
 fn go_on(mut detector: Detector, text: &[u8], numbers: &mut Numbers) {
     for piece in [&b""[..]].into_iter().chain(numbers.pieces(text)).chain([&b"\n\"}]1 </a>\n```\n"[..]]) {
         detector.push(piece);
@@ -124,7 +124,7 @@ fn change(state: &mut Value, numbers: &mut Numbers) {
     };
 }
 
-/// How many values without parts there are, and empty lists.
+/// Counts the values without parts: scalars, empty arrays and empty objects.
 fn leaves(value: &Value) -> usize {
     match value {
         Value::Array(items) if !items.is_empty() => items.iter().map(leaves).sum(),

@@ -1,4 +1,4 @@
-//! Replays every committed seed, so that what a fuzzer once found stays found.
+//! Replays every committed seed, so that known failures cannot return.
 
 use std::collections::BTreeSet;
 use std::fs;

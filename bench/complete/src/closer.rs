@@ -1,4 +1,4 @@
-//! The libraries that are measured.
+//! The libraries under comparison.
 
 use std::collections::BTreeSet;
 
@@ -6,21 +6,21 @@ use endmark_text::{CompleteError, Format, complete};
 use jiter::{JsonValue, PartialMode};
 use serde_json::{Number, Value};
 
-/// A way to make a value of cut JSON.
+/// A way to turn cut JSON into a value.
 #[derive(Clone, Copy)]
 pub struct Closer {
     pub name: &'static str,
     pub close: fn(&[u8]) -> Option<Said>,
 }
 
-/// What a closer says of a document.
+/// The result of a closer for a document.
 pub struct Said {
     pub value: Value,
-    /// The places that it marks as unfinished, if it marks any at all.
+    /// Pointers of the values marked as unfinished. `None` if the closer marks nothing.
     pub unfinished: Option<BTreeSet<String>>,
 }
 
-/// All of them, Endmark first.
+/// All closers, Endmark first.
 pub const CLOSERS: [Closer; 3] = [
     Closer { name: "Endmark", close: endmark },
     Closer { name: "jiter 0.18, trailing strings", close: trailing_strings },
@@ -51,7 +51,7 @@ fn jiter(cut: &[u8], mode: PartialMode) -> Option<Said> {
     Some(Said { value: value_of(&value), unfinished: None })
 }
 
-/// The same value as the other parser has it.
+/// Converts a `jiter` value to the same `serde_json` value.
 fn value_of(value: &JsonValue<'_>) -> Value {
     match value {
         JsonValue::Null => Value::Null,

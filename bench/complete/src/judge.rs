@@ -1,4 +1,4 @@
-//! Whether what is said of a cut document is true of the whole one.
+//! Judges whether the value of a cut document agrees with the complete document.
 
 use std::collections::BTreeSet;
 
@@ -7,22 +7,22 @@ use serde_json::Value;
 use crate::Cut;
 use crate::closer::Said;
 
-/// What a closer did with a cut.
+/// How a closer handled a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judgement {
-    /// All that it says is in the document, or a beginning of it.
+    /// All of the value is in the document, or is the beginning of something in it.
     TrueBeginning,
-    /// True, but a member is missing that was there already.
+    /// Correct, but a member is missing that the cut document already had.
     Dropped,
-    /// A member that the document does not have.
+    /// The value has a member that the document does not have.
     Invented,
-    /// A value that the document does not have, or an unfinished one that is not marked by a closer that marks.
+    /// The value differs from the document, or an unfinished value is not marked by a closer that marks them.
     Untrue,
-    /// It says nothing.
+    /// The closer returned no value.
     Nothing,
 }
 
-/// Judges what was said.
+/// Judges the result of a closer.
 pub fn judge(said: Option<&Said>, cut: &Cut) -> Judgement {
     let Some(said) = said else { return Judgement::Nothing };
     if invents(&said.value, &cut.document) {
@@ -39,7 +39,7 @@ pub fn judge(said: Option<&Said>, cut: &Cut) -> Judgement {
     }
 }
 
-/// Whether there is a name that is not in the document at the same place.
+/// Whether the value has a name that the document does not have at the same place.
 fn invents(said: &Value, meant: &Value) -> bool {
     match (said, meant) {
         (Value::Object(said), Value::Object(meant)) => {
@@ -52,7 +52,7 @@ fn invents(said: &Value, meant: &Value) -> bool {
     }
 }
 
-/// Whether it is a beginning, for a closer that marks nothing: only what stands last may be unfinished.
+/// Whether the value is a beginning, for a closer without marks: only the last value may be unfinished.
 fn is_beginning(said: &Value, meant: &Value) -> bool {
     let is_one = |index: usize, count: usize, said: &Value, meant: &Value| {
         if index + 1 == count { is_beginning(said, meant) } else { said == meant }
@@ -75,12 +75,12 @@ fn is_beginning(said: &Value, meant: &Value) -> bool {
     }
 }
 
-/// Whether it is a beginning where it is marked, and equal elsewhere.
+/// Whether marked values are beginnings and all other values are equal.
 fn is_marked_beginning(said: &Value, meant: &Value, pointer: &str, marked: &BTreeSet<String>) -> bool {
     let is_marked = marked.contains(pointer);
     match (said, meant) {
         (Value::String(said), Value::String(meant)) if is_marked => meant.starts_with(said.as_str()),
-        // A number that is the whole text is whole, and marked as it may go on to any other.
+        // A number that is the whole text is marked, because more digits could follow.
         (Value::Number(_), Value::Number(_)) if is_marked && pointer.is_empty() => true,
         (Value::Array(said), Value::Array(meant)) => {
             let fits = said.len() == meant.len() || is_marked && said.len() < meant.len();

@@ -1,6 +1,7 @@
-//! Closes cut JSON with Endmark and with jiter, and judges what each says by the complete document.
+//! Closes cut JSON with Endmark and with jiter, and judges each result by the complete document.
 //!
-//! Prints a table, and fails where Endmark says anything that is not true, or less than it could.
+//! Prints a table. Fails if a result of Endmark is untrue, drops a member, or is missing more often than that of
+//! jiter.
 
 mod closer;
 mod judge;
@@ -14,7 +15,7 @@ use closer::{CLOSERS, Closer};
 use judge::{Judgement, judge};
 use serde_json::Value;
 
-/// What became of many cuts.
+/// Judgements of many cuts.
 #[derive(Debug, Default)]
 struct Count {
     true_beginning: usize,
@@ -22,7 +23,7 @@ struct Count {
     invented: usize,
     untrue: usize,
     nothing: usize,
-    /// A few of those that were not true.
+    /// The last 60 characters of up to three cuts with an untrue or invented result.
     examples: Vec<String>,
 }
 
@@ -79,11 +80,11 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// A beginning of a document, and the whole of it.
+/// A prefix of a document, with the complete document.
 struct Cut {
     beginning: Vec<u8>,
     document: Value,
-    /// Whether a closed text that lacks this member has lost what was there already.
+    /// Name of a member that a closed text must have, because the prefix has it already.
     must_have: Option<&'static str>,
 }
 

@@ -1,8 +1,8 @@
-//! Every proper beginning of small documents.
+//! Every proper prefix of small documents.
 
 use crate::Cut;
 
-/// Fifty documents; together they have every kind of value, escape and blank at every kind of place.
+/// Fifty documents. Together they cover every kind of value, escape and blank at every kind of position.
 const DOCUMENTS: [&str; 50] = [
     r#"{"a":1}"#,
     r#"{"k":1234567}"#,
@@ -56,14 +56,14 @@ const DOCUMENTS: [&str; 50] = [
     r#"{"usage":{"prompt_tokens":812,"completion_tokens":4096,"total_tokens":4908},"finish_reason":"length"}"#,
 ];
 
-/// All their proper beginnings.
+/// Returns all proper prefixes of the documents.
 pub fn cuts() -> Vec<Cut> {
     DOCUMENTS.iter().flat_map(|document| beginnings(document)).collect()
 }
 
 fn beginnings(document: &str) -> impl Iterator<Item = Cut> {
     let value: serde_json::Value = serde_json::from_str(document).expect("the documents are JSON");
-    // What follows the value is none of its own.
+    // White space after the value is not part of it, so it is not cut.
     (0..document.trim_end().len()).map(move |cut| Cut {
         beginning: document.as_bytes()[..cut].to_vec(),
         document: value.clone(),

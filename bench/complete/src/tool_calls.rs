@@ -1,4 +1,4 @@
-//! Tool calls that write code, cut inside of it.
+//! Tool calls that write code, cut inside the code.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,14 +8,14 @@ use serde_json::json;
 
 use crate::Cut;
 
-/// How many there are.
+/// Number of tool calls.
 const CALLS: usize = 300;
 
-/// What a third of the calls has besides code, at the end of some of its lines.
+/// Line endings with wide characters, added to some lines in a third of the calls.
 const WIDE: [&str; 4] =
     [" // 🚢 港は静かだった", " // naïve — 文字化け 😀👩‍🚀", " // ключ → 値", " // ∎ 終わり 🎉"];
 
-/// Three hundred calls: a third with emoji and CJK, half with `\u` escapes, every third cut in or near an escape.
+/// Returns 300 calls: a third with emoji and CJK, half with `\u` escapes, every third cut in or near an escape.
 pub fn cuts() -> Vec<Cut> {
     let sources = sources();
     let mut numbers = Numbers(0x2545_F491_4F6C_DD1D);
@@ -38,7 +38,7 @@ fn call(index: usize, code: &str, numbers: &mut Numbers) -> Cut {
     let inside = before.len() + 1..before.len() + content.len();
     let mut cut = inside.start + numbers.below(inside.len());
     if index % 3 == 1 {
-        // On to the next escape, and a little way into it.
+        // Move the cut to the next escape and up to 6 bytes past its backslash.
         let escape = text.as_bytes()[cut..inside.end].iter().position(|byte| *byte == b'\\');
         cut = escape.map_or(cut, |offset| (cut + offset + 1 + numbers.below(7)).min(inside.end - 1));
     }
@@ -49,7 +49,7 @@ fn call(index: usize, code: &str, numbers: &mut Numbers) -> Cut {
     }
 }
 
-/// The code as a string in which everything that may be escaped by its number is.
+/// Writes the code as a JSON string with `\u` escapes for non-ASCII characters and for `<>&'=`.
 fn escaped(code: &str) -> String {
     let mut inside = String::new();
     for character in json!(code).to_string().chars() {
@@ -73,7 +73,7 @@ fn widened(code: &str, numbers: &mut Numbers) -> String {
     lines.collect()
 }
 
-/// Some lines of a source.
+/// Returns 8 to 87 consecutive lines of a source, or fewer if the source is shorter.
 fn excerpt(source: &str, numbers: &mut Numbers) -> String {
     let lines: Vec<&str> = source.lines().collect();
     let count = 8 + numbers.below(80);
@@ -81,7 +81,7 @@ fn excerpt(source: &str, numbers: &mut Numbers) -> String {
     lines[start..].iter().take(count).flat_map(|line| [line, "\n"]).collect()
 }
 
-/// The project's own sources.
+/// Returns the project's own sources of at least 20 lines.
 fn sources() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates");
     let mut folders = vec![root];
@@ -101,7 +101,7 @@ fn sources() -> Vec<String> {
     sources.filter(|source| source.lines().count() >= 20).collect()
 }
 
-/// The same numbers in every run.
+/// A pseudo-random number generator that gives the same numbers in every run.
 struct Numbers(u64);
 
 impl Numbers {

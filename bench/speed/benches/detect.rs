@@ -1,4 +1,4 @@
-//! Detection with criterion, beside others on the same bytes.
+//! Criterion benchmark of detection, compared with other parsers on the same bytes.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use speed::detection::{actson_in_chunks, endmark, endmark_in_chunks, jiter_partial, serde_json_ignored};

@@ -1,4 +1,4 @@
-//! Stitching with criterion: documents of 200 kB in every style.
+//! Criterion benchmark of stitching: documents of 200 kB in every style.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use speed::stitching::cuts;

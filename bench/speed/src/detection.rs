@@ -1,4 +1,4 @@
-//! Those who read a whole document, and those who read it in chunks.
+//! Readers of a whole document, and readers of a document in chunks.
 #![expect(
     clippy::missing_panics_doc,
     reason = "one that does not read the document to its end measures nothing"
@@ -9,14 +9,14 @@ use actson::{JsonEvent, JsonParser};
 use endmark_text::Format;
 use endmark_text::detect::Detector;
 
-/// Endmark's detector: grammar, escapes and UTF-8, and where the text would have to be taken up again.
+/// Runs Endmark's detector: it checks grammar, escapes and UTF-8, and finds where a cut text would continue.
 pub fn endmark(document: &[u8]) {
     let mut detector = Detector::new(&Format::Json);
     detector.push(document);
     assert!(detector.verdict().is_whole());
 }
 
-/// Endmark's detector, asked for nothing but whether the text is whole, chunk by chunk.
+/// Runs Endmark's detector chunk by chunk, and asks only whether the text is whole.
 pub fn endmark_in_chunks(document: &[u8], size: usize) {
     let mut detector = Detector::new(&Format::Json);
     for chunk in document.chunks(size) {
@@ -25,18 +25,18 @@ pub fn endmark_in_chunks(document: &[u8], size: usize) {
     assert!(detector.is_whole());
 }
 
-/// `serde_json`, that keeps nothing. It does not check that strings are UTF-8.
+/// Runs `serde_json` without keeping the value. It does not check that strings are UTF-8.
 pub fn serde_json_ignored(document: &[u8]) {
     assert!(serde_json::from_slice::<serde::de::IgnoredAny>(document).is_ok());
 }
 
-/// `jiter`, as it reads texts that may be cut: it makes the value.
+/// Runs `jiter` in its mode for cut texts, which builds the value.
 pub fn jiter_partial(document: &[u8]) {
     let value = jiter::JsonValue::parse_with_config(document, false, jiter::PartialMode::TrailingStrings);
     assert!(value.is_ok());
 }
 
-/// `actson`, fed chunk by chunk.
+/// Runs `actson`, fed chunk by chunk.
 pub fn actson_in_chunks(document: &[u8], size: usize) {
     let mut parser = JsonParser::new(PushJsonFeeder::new());
     let mut chunks = document.chunks(size);

@@ -1,24 +1,24 @@
-//! What is read: the same bytes every time for the same sources.
+//! Documents to measure with: the same sources always give the same bytes.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-/// 10 MB, 1 MB: sizes are decimal, as in all figures.
+/// 1 MB in bytes. Sizes are decimal, as in all figures.
 pub const MEGABYTE: usize = 1_000_000;
 
-/// A small generator of numbers (xorshift).
+/// A small pseudo-random number generator (xorshift).
 pub struct Random(u64);
 
 impl Random {
-    /// The same numbers for the same seed.
+    /// Creates a generator. The same seed gives the same numbers.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// The next number below `end`.
+    /// Returns the next number below `end`.
     pub fn below(&mut self, end: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -27,7 +27,7 @@ impl Random {
     }
 }
 
-/// The code of this repository, one file behind the other: what models write into strings.
+/// Returns the concatenated source files of this repository, as an example of what models write into strings.
 #[must_use]
 pub fn code() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -50,11 +50,11 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// A tool call of at least so many bytes that writes files: strings of 8 to 64 KB of real code.
+/// Returns a tool call of at least `length` bytes that writes files: strings of 8 to 64 KB of real code.
 ///
 /// # Panics
 ///
-/// Where the sources of this repository are not there.
+/// Panics if the sources of this repository are missing.
 #[must_use]
 pub fn code_strings(length: usize) -> Vec<u8> {
     let code = code();
@@ -73,7 +73,7 @@ pub fn code_strings(length: usize) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// An array of at least so many bytes: objects with a few short members, as a list of records has them.
+/// Returns an array of at least `length` bytes: objects with a few short members, as in a list of records.
 #[must_use]
 pub fn small_objects(length: usize) -> Vec<u8> {
     const NAMES: [&str; 8] =

@@ -1,7 +1,7 @@
-//! How fast Endmark detects and stitches, beside others in the same run.
+//! Measures how fast Endmark detects and stitches, compared with other libraries in the same run.
 //!
-//! `cargo bench` measures with criterion; the program of this crate prints one table of ratios, measured in turns
-//! so that whatever else the machine does falls on all alike. Time is never asserted anywhere.
+//! `cargo bench` measures with criterion. The program of this crate prints tables of ratios from interleaved runs, so
+//! that other load on the machine affects all contenders. No check asserts a time.
 
 pub mod detection;
 pub mod documents;

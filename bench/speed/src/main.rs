@@ -1,7 +1,8 @@
-//! Prints the tables of `docs/figures.md` that speak of speed.
+//! Prints the speed tables of `docs/figures.md`.
 //!
-//! `cargo run --release --package speed -- [ROUNDS]`: all tables; `-- seams [ROUNDS] [PART OF A NAME]`: those of
-//! stitching alone; `-- once LENGTH NAME`: one such cut, for a profiler that counts instructions:
+//! `cargo run --release --package speed -- [ROUNDS]` prints all tables. `-- seams [ROUNDS] [PART OF A NAME]` prints
+//! only those of stitching. `-- once LENGTH NAME` stitches each cut whose name contains NAME, for a profiler that
+//! counts instructions:
 //! `valgrind --tool=callgrind --toggle-collect='*Cut*stitch*' target/release/speed once 2000000 'code, end, fence'`.
 
 use cpu_time::ThreadTime;
@@ -60,8 +61,8 @@ fn chunks(rounds: usize) {
     }
 }
 
-/// Each cut by itself: its fastest round, in time of the processor, so that waiting for other programs does not count;
-/// and for a text ten times as long, how many times as long it takes.
+/// Prints the fastest round of each cut in processor time, so that waiting for other programs does not count. Also
+/// prints how much the time grows for a text ten times as long.
 fn seams(rounds: usize, part_of_name: &str) {
     println!("Stitching, the fastest round, in ms\n");
     println!("| what | 200 kB | 2 MB | 20 MB | growth to 2 MB | to 20 MB |\n|---|---|---|---|---|---|");
@@ -74,7 +75,7 @@ fn seams(rounds: usize, part_of_name: &str) {
     println!();
 }
 
-/// The time of the processor that the fastest of some rounds takes, in ms.
+/// Returns the processor time of the fastest round in ms.
 fn fastest(cut: &Cut, rounds: usize) -> f64 {
     let time = || {
         let begun = ThreadTime::now();

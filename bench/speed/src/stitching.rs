@@ -1,4 +1,4 @@
-//! Cut documents and their continuations, by the styles in which models continue.
+//! Cut documents with continuations in the styles that models use.
 
 use std::fmt::Write as _;
 
@@ -8,30 +8,30 @@ use serde_json::json;
 
 use crate::documents::{Random, code};
 
-/// A cut document with its continuation, under the name it is told by.
+/// A cut document with its continuation and a name for reports.
 pub struct Cut {
-    /// What kind of document it is, where it is cut and how it is continued.
+    /// The kind of document, the position of the cut and the style of the continuation.
     pub name: String,
     format: Format,
     parts: [String; 2],
 }
 
 impl Cut {
-    /// Stitches it. What comes out is judged elsewhere: here only how long it takes counts.
+    /// Stitches the parts and discards the result: only the time counts here.
     ///
-    /// Not inlined, so that a profiler can be told to count this and nothing else.
+    /// Never inlined, so that a profiler can count this function alone.
     #[inline(never)]
     pub fn stitch(&self) {
         std::hint::black_box(stitch(&self.parts, &self.format, AskedFrom::Unknown));
     }
 
-    /// Stitches it before anything is counted, so that what is made once for all is there.
+    /// Stitches once before any measurement, so that one-time initialisation does not count.
     pub fn warm_up(&self) {
         let [initial, continuation] = &self.parts;
         let _ = std::hint::black_box(merge_chunks(initial, continuation, &self.format, AskedFrom::Unknown));
     }
 
-    /// Bytes of both parts.
+    /// Total length of both parts in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.parts.iter().map(String::len).sum()
@@ -44,7 +44,8 @@ impl Cut {
     }
 }
 
-/// A kind of document, and how to make one of at least so many bytes.
+/// Name, format and generator of a kind of document. The generator takes a length in bytes, which it reaches
+/// approximately.
 type Kind = (&'static str, Format, fn(usize) -> String);
 
 static KINDS: [Kind; 8] = [
@@ -62,8 +63,8 @@ const PLACES: [&str; 2] = ["middle", "end"];
 
 const STYLES: [&str; 6] = ["clean", "overlap of 600", "preamble", "fence", "restart", "another text"];
 
-/// All documents of a length, cut in the middle and near the end, continued in every style; each is made when it is
-/// asked for, and none is made whose name has not this in it.
+/// Returns documents of a length, cut in the middle and near the end, and continued in every style. Only cuts whose
+/// names contain `part_of_name` are made, each on demand.
 pub fn cuts(length: usize, part_of_name: &str) -> impl Iterator<Item = Cut> {
     let names = KINDS.iter().flat_map(|kind| {
         PLACES.into_iter().flat_map(move |place| STYLES.into_iter().map(move |style| (kind, place, style)))
@@ -142,7 +143,7 @@ fn tags(length: usize) -> String {
     text
 }
 
-/// What prose and tags are made of.
+/// Vocabulary of generated prose and tags.
 const WORDS: [&str; 24] = [
     "river",
     "engine",
@@ -170,8 +171,8 @@ const WORDS: [&str; 24] = [
     "salted",
 ];
 
-/// The code of this repository, over and over, but each time in other letters: what it says again word for word would
-/// have to be followed as a repetition.
+/// The code of this repository, repeated with shifted letters in each round. Verbatim copies would have to be tracked
+/// as a repetition.
 fn plain_code(length: usize) -> String {
     let code = code();
     let mut text = String::with_capacity(length + code.len());
@@ -184,7 +185,7 @@ fn plain_code(length: usize) -> String {
     text
 }
 
-/// A small letter so many places further in the alphabet.
+/// Shifts a lowercase ASCII letter by this many places in the alphabet.
 fn turned(sign: char, places: u8) -> char {
     match u8::try_from(sign) {
         Ok(letter @ b'a'..=b'z') => char::from((letter - b'a' + places) % 26 + b'a'),

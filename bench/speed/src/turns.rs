@@ -1,26 +1,26 @@
-//! Measuring in turns: each round all of them once, so that a slow moment falls on all alike.
+//! Interleaved measurement: every round runs each contender once, so that a slow moment affects all of them.
 
 use std::time::{Duration, Instant};
 
-/// What is measured, under the name it is told by.
+/// A function to measure, with its name.
 pub struct Contender<'a> {
-    /// Its name in the table.
+    /// Name in the table.
     pub name: &'a str,
-    /// One run.
+    /// Makes one run.
     pub run: &'a dyn Fn(),
 }
 
-/// What was measured of one contender.
+/// The measurements of one contender.
 pub struct Measured {
-    /// Its name in the table.
+    /// Name in the table.
     pub name: String,
-    /// The median of its times.
+    /// Median time of a run.
     pub time: Duration,
-    /// How many times as long as the first one it took, round by round: median, and the quarters around it.
+    /// Time relative to the first contender in the same round: lower quartile, median and upper quartile.
     pub ratio: [f64; 3],
 }
 
-/// Runs each contender once a round, in turns, after one round that is not counted.
+/// Runs each contender once a round, after one warm-up round that does not count.
 #[must_use]
 pub fn measure(contenders: &[Contender<'_>], rounds: usize) -> Vec<Measured> {
     let mut times: Vec<Vec<Duration>> = contenders.iter().map(|_| Vec::new()).collect();

@@ -1,4 +1,4 @@
-//! The least that forwards with hyper and hyper-util: it reads nothing, remembers nothing and limits nothing.
+//! A minimal proxy with hyper and hyper-util: it parses no bodies, stores nothing and limits nothing.
 //!
 //!     bare_proxy PORT UPSTREAM_PORT
 

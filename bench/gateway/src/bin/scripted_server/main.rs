@@ -1,5 +1,5 @@
-//! A model's server that costs as little as can be: the same reply at once, whole or as a stream of 50 chunks, in
-//! the format whose path is asked.
+//! A model server with minimal cost. It sends the same reply at once, whole or as a stream of 50 content chunks, in
+//! the format of the requested path.
 //!
 //!     scripted_server PORT
 
@@ -22,7 +22,7 @@ use hyper_util::rt::TokioIo;
 use replies::Reply;
 use tokio::net::TcpListener;
 
-/// Each chunk goes out in a write of its own, as it does from a model that makes one token after the other.
+/// A streamed body. Each chunk is written separately, as by a model that produces one token after another.
 struct Pieces {
     left: std::vec::IntoIter<Bytes>,
     pause: bool,
@@ -36,7 +36,7 @@ impl Body for Pieces {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        // The server flushes what it has when the body has nothing to give for the moment.
+        // hyper flushes its buffer when the body is pending.
         self.pause = !self.pause;
         if self.pause {
             context.waker().wake_by_ref();

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-/// Pieces of content in a stream; what a format says before and behind them comes on top.
+/// Number of content chunks in a stream, without the events that a format sends before and after them.
 const PIECES: usize = 50;
 
 /// About as long as a short answer of a chat model.
@@ -10,14 +10,14 @@ const TEXT: &str = "The harbour was quiet that morning, and the gulls had not ye
 
 const PIECE: &str = " harbour";
 
-/// What is answered in one format.
+/// The scripted reply in one format.
 pub(crate) struct Reply {
     pub(crate) whole: Bytes,
-    /// A stream, each event for itself.
+    /// The streamed reply, one item per chunk.
     pub(crate) pieces: Vec<Bytes>,
 }
 
-/// The reply of each format, by what its path alone has in it.
+/// Returns the reply of each format, keyed by a path fragment unique to that format.
 pub(crate) fn by_path() -> Vec<(&'static str, Reply)> {
     vec![
         ("/chat/completions", chat()),
@@ -31,7 +31,7 @@ fn reply(whole: String, pieces: Vec<String>) -> Reply {
     Reply { whole: whole.into(), pieces: pieces.into_iter().map(Bytes::from).collect() }
 }
 
-/// What is said before the text, the text in pieces, and what is said behind it.
+/// Joins the events before the text, the text chunks, and the events after it.
 fn around(before: Vec<String>, piece: impl Fn(usize) -> String, behind: Vec<String>) -> Vec<String> {
     before.into_iter().chain((0..PIECES).map(piece)).chain(behind).collect()
 }
@@ -171,7 +171,7 @@ fn gemini() -> Reply {
     let piece = line(&content(PIECE, "", r#""totalTokenCount": 19,"#));
     reply(
         content(TEXT, stop, all),
-        // The last piece says that it is the last.
+        // The last content chunk itself carries the finish reason.
         around(Vec::new(), |_| piece.clone(), vec![line(&content(PIECE, stop, all))]),
     )
 }
