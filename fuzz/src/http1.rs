@@ -7,7 +7,7 @@ use crate::input::Numbers;
 const BOUNDS: Bounds = Bounds { bytes: 512, fields: 8 };
 
 /// Checks that framing ignores chunking and that `httparse` reads each accepted head alike. Every admitted request
-/// names this machine as its host.
+/// names this machine as its host, and its origin must match that host.
 pub fn check(bytes: &[u8]) {
     let mut numbers = Numbers::of(bytes);
     let whole = read(&[bytes]);
