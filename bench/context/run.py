@@ -1,10 +1,10 @@
-"""Caps of tools' output side by side: time, size, what is kept, and whether the form stands.
+"""Compares caps of tool output: time, size, what is kept, and whether the format stays valid.
 
     python3 bench/context/run.py [--rounds 15] [--huge-bytes 5000000000]
 
-Endmark is the release build, run as a command on a file; the time of a run on a small file is taken off. OpenHands' cut is
-restated from its source (openhands-sdk 1.58.2), deepagents' preview, too, where it is not installed (0.7.32); headroom-ai is
-run itself where it is installed. Their time is that of the function alone.
+Endmark is the release build, run as a command on a file; the time of a run on a small file is subtracted. OpenHands' cut
+is reimplemented from its source (openhands-sdk 1.58.2), and so is deepagents' preview (0.7.32) if it is not installed.
+headroom-ai itself is run if it is installed. Their time is that of the function alone.
 """
 
 import argparse
@@ -24,7 +24,7 @@ ERROR_ROWS = (4_321, 8_765)
 
 
 def rows() -> str:
-    """2 MB of JSON: 11,000 rows, of which two are errors."""
+    """Returns 2 MB of JSON: 11,000 rows, of which two are errors."""
     listed = []
     for number in range(ROWS):
         row = {
@@ -43,7 +43,7 @@ def rows() -> str:
 
 
 def log() -> str:
-    """1.8 MB of a log with an error of three lines in its middle."""
+    """Returns 1.8 MB of a log with a three-line error in the middle."""
     lines = []
     for number in range(18_000):
         lines.append(
@@ -60,7 +60,7 @@ def log() -> str:
 
 
 def openhands(text: str) -> str:
-    """maybe_truncate: both halves around a notice."""
+    """Reimplements maybe_truncate: both halves around a notice."""
     notice = "<response clipped><NOTE>Due to the max output limit, only part of the full response has been shown to you.</NOTE>"
     if len(text) <= LIMIT_CHARS:
         return text
@@ -70,7 +70,7 @@ def openhands(text: str) -> str:
 
 
 def deepagents():
-    """The preview of an evicted result: five lines from each end, each of at most 1,000 characters."""
+    """Returns the preview of an evicted result: five lines from each end, each of at most 1,000 characters."""
     try:
         from deepagents.middleware._message_eviction import _create_content_preview
     except ImportError:
@@ -128,7 +128,7 @@ def form(text: str, is_json: bool, original: str) -> str:
 
 
 def memory(command: list[str], chunk: bytes, size: int) -> tuple[int, float, int]:
-    """Peak bytes, seconds and characters of output for so much input from a pipe."""
+    """Pipes `size` bytes of input to a command; returns peak bytes, seconds and characters of output."""
     started = time.perf_counter()
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.DEVNULL)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What replies with many tool calls take of the gateway's memory and time, in each format, streamed and not.
+"""Measures the gateway's memory and time for replies with many tool calls, in each format, streamed and not.
 
     python3 bench/gateway/calls.py [--program target/release/endmark] [--gate]    exit 1 where a call costs more the more there are
 
-Prints Markdown. Each reply is asked of a gateway of its own, so that its peak is that of this reply.
+Prints Markdown. Each reply is requested from a separate gateway process, so that the peak belongs to this reply alone.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ FORMATS = {
     "gemini": ("/v1beta/models/m:generateContent", "/v1beta/models/m:streamGenerateContent?alt=sse"),
 }
 ARGUMENTS = {"path": "sea.txt"}
-# A call of the most may cost so many times what one of the fewest does.
+# Maximum ratio of the cost per call between the largest and the smallest reply.
 BAR = 2.0
 
 
 def reply(name: str, count: int, stream: bool) -> list[dict]:
-    """The reply, or its events."""
+    """Returns the reply, or its events if it is streamed."""
     text = json.dumps(ARGUMENTS)
     if name == "chat":
         def chat(key: str, calls: list, end: str | None) -> dict:
@@ -84,7 +84,7 @@ def body_of(name: str, count: int, stream: bool) -> bytes:
 
 
 class Upstream(ThreadingHTTPServer):
-    """Answers everything with one reply."""
+    """Answers every request with one reply."""
 
     daemon_threads = True
     answer = ("application/json", b"{}")

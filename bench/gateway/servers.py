@@ -1,4 +1,4 @@
-"""What is measured, as processes: each started on a free port of its own, watched, and stopped by its id."""
+"""The measured processes: each started on its own free port, watched, and stopped by its id."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Server:
     port: int
     folder: Path
     environment: dict[str, str] = field(default_factory=dict)
-    # What a client has to send besides the request itself; `:path` is another path.
+    # Headers that a client has to send besides the usual ones; `:path` replaces the path.
     headers: dict[str, str] = field(default_factory=dict)
     # What a ready server answers a chat completion with; slow starters get longer.
     seconds_to_start: float = 20
@@ -70,7 +70,7 @@ class Server:
 
     def stop(self) -> None:
         if self.process and self.process.poll() is None:
-            # Its own session: some of them start processes of their own.
+            # It has its own session, since some servers start processes of their own.
             os.killpg(self.process.pid, signal.SIGTERM)
             try:
                 self.process.wait(15)
@@ -79,7 +79,7 @@ class Server:
                 self.process.wait()
 
     def pids(self) -> list[int]:
-        """The process and what it started."""
+        """Returns the ids of the process and of the processes that it started."""
         found = []
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
@@ -93,7 +93,7 @@ class Server:
         return found
 
     def cpu_seconds(self) -> float:
-        """Time of the processor so far, of all threads, to the nanosecond."""
+        """Returns the CPU time used so far by all threads, in seconds with nanosecond resolution."""
         total = 0
         for pid in self.pids():
             for task in Path(f"/proc/{pid}/task").iterdir():
@@ -104,12 +104,12 @@ class Server:
         return total / 1e9
 
     def resident_bytes(self) -> int:
-        """What it holds of the machine's memory at this moment."""
+        """Returns the resident memory at this moment."""
         return sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE for pid in self.pids())
 
 
 def built(program: str, manifest: Path, package: str) -> Path:
-    """Builds a program for release and says where it is."""
+    """Builds a program for release and returns its path."""
     import json
 
     # A build of its own where it is told to be: the two workspaces share nothing.
@@ -121,7 +121,7 @@ def built(program: str, manifest: Path, package: str) -> Path:
 
 
 def endmark(name: str, program: Path, folder: Path, upstream: int, settings: str) -> Server:
-    """The gateway with these settings on top of its defaults."""
+    """Returns the gateway with these settings on top of its defaults."""
     port = free_port()
     folder.mkdir(parents=True, exist_ok=True)
     configuration = folder / "endmark.toml"
@@ -129,7 +129,7 @@ def endmark(name: str, program: Path, folder: Path, upstream: int, settings: str
         f'listen = "127.0.0.1:{port}"\nstore = "sqlite:{folder / "endmark.db"}"\n{settings}\n'
         f'[upstreams.scripted]\nformat = "openai"\nbase_url = "http://127.0.0.1:{upstream}/v1"\n'
     )
-    # As an operator runs it: what it says goes into a file.
+    # As an operator runs it: its log goes to a file.
     return Server(name, [str(program), "serve", "--config", str(configuration)], port, folder)
 
 
@@ -139,9 +139,9 @@ def have(program: str) -> bool:
 
 @contextmanager
 def measuring() -> Iterator[tuple[Path, list[Server]]]:
-    """A folder for a measurement, and the list of what it has started: all of it is stopped at the end."""
+    """Yields a folder for a measurement and a list of started servers; all of them are stopped at the end."""
     running: list[Server] = []
-    # Whoever stops it stops what it started, too.
+    # SIGTERM must stop the started servers, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="endmark-bench-") as folder:
         try:

@@ -1,4 +1,4 @@
-"""Findings in finished documents: each is printed, to be looked at. With `--cuts`, the share of mid-word cuts that are seen."""
+"""Prints each finding in finished documents, for review. With `--cuts`, prints the share of mid-word cuts that are detected."""
 
 import argparse
 import hashlib
@@ -8,12 +8,12 @@ from collections import Counter
 
 from guard import judge
 
-# What is a form to be filled in is not finished.
+# A form that has to be filled in is not a finished document.
 FORMS = ("_TEMPLATE", ".github", "template")
 
 
 def half_of(text):
-    """Rules are made while looking at one half; the other half measures them."""
+    """Returns the half that a document belongs to. Rules are developed on one half and measured on the other."""
     return "held" if hashlib.sha256(text.encode()).digest()[0] & 1 else "looked"
 
 
@@ -35,7 +35,7 @@ def documents(folders, suffixes, half, least):
 
 
 def cut(text, seed):
-    """The beginning of a text, up to the middle of a word; nothing if it has no word of four letters."""
+    """Returns the beginning of a text, up to the middle of a word; nothing if it has no word of four letters."""
     chosen = random.Random(seed)
     for _ in range(200):
         at = chosen.randrange(len(text) // 5, len(text))

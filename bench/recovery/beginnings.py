@@ -1,4 +1,4 @@
-"""How a continuation begins relative to where it was asked to: exactly there, before it, or anew."""
+"""Where a continuation begins relative to the requested start: exactly there, earlier, or at the document's beginning."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from chance import Chance
 
 @dataclass(frozen=True)
 class Scene:
-    """One seam of a document, before the model goes on."""
+    """One seam of a document, before the model continues."""
 
     truth: str
     cut: int
     """Where the text received so far stops."""
     end: int
-    """Where this continuation stops: at the end, or where it is cut itself."""
+    """Where this continuation stops: at the document's end, or at its own cut."""
     format: str
     kind: str
     asked: str
     start: int
-    """Where the model took it that it should go on."""
+    """Where the model assumed it should continue."""
     settled: json_text.Settled = field(repr=False)
 
     @property

@@ -17,7 +17,7 @@ from sources import Sources
 from styles import ASKED, STYLES, Style
 
 SEVERAL = {"several": 9.0, "several-exact": 2.0}
-"""Two or three continuations, each of which but the last is cut itself; in mixed styles, or all of them clean."""
+"""Two or three continuations, of which all but the last are cut; in mixed styles, or all clean."""
 WEIGHTS = {
     **{name: style.weight for name, style in STYLES.items()},
     **{name: weight for name, (weight, _) in NOTHING.items()},
@@ -25,7 +25,7 @@ WEIGHTS = {
 }
 _TRIES = 60
 _SHARED = 60
-"""So many cases in a row are made from the same few documents, since a long document takes long to invent."""
+"""Number of consecutive cases that share the same few documents, since long documents are slow to generate."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,12 @@ class Case:
     accept: list[str] = field(default_factory=list)
 
     def question(self) -> str:
-        """The line a stitcher is given."""
+        """Returns the line that a stitcher receives."""
         asked = {"id": self.id, "format": self.format, "from": self.asked, "chunks": self.chunks}
         return json.dumps(asked, ensure_ascii=True)
 
     def line(self) -> str:
-        """The case as one line of JSON."""
+        """Returns the case as one line of JSON."""
         return json.dumps({
             "id": self.id, "format": self.format, "from": self.asked, "chunks": self.chunks, "truth": self.truth,
             "accept": self.accept, "kind": self.kind, "style": self.style, "cut": self.cut, "decided": self.decided,
@@ -61,7 +61,7 @@ class Case:
 
     @classmethod
     def from_line(cls, line: str) -> "Case":
-        """Reads a generated or recorded case. Raises ValueError or KeyError where it has not the form."""
+        """Reads a generated or recorded case. Raises ValueError or KeyError if the line does not have this form."""
         found: dict[str, Any] = json.loads(line)
         return cls(
             found["id"], found["format"], found.get("from", "unknown"), found["chunks"], found["truth"],
@@ -72,17 +72,17 @@ class Case:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What cases are made: all styles and kinds, or some."""
+    """Selection of styles and kinds to generate."""
 
     styles: tuple[str, ...] = tuple(WEIGHTS)
     kinds: tuple[str, ...] = tuple(KINDS)
     largest: int = LARGEST
     endings: bool = False
-    """Whether prose and Markdown end in an ordinary last sentence of their own."""
+    """Whether prose and Markdown end in an ordinary last sentence."""
 
 
 def cases(seed: int, number: int, sources: Sources | None, wanted: Wanted = Wanted()) -> Iterator[Case]:
-    """So many cases, one at a time. Each depends on the seed, its own number and the sources alone."""
+    """Yields `number` cases, one at a time. Each depends only on the seed, its own number and the sources."""
     shelf = _Shelf(seed, sources, wanted)
     for index in range(number):
         case = _case(seed, index, shelf, wanted)
@@ -91,7 +91,7 @@ def cases(seed: int, number: int, sources: Sources | None, wanted: Wanted = Want
 
 
 class _Shelf:
-    """The documents at hand: two of each kind for each run of cases, and small ones made when they are wanted."""
+    """Available documents: two of each kind for each run of cases, and small ones generated on demand."""
 
     def __init__(self, seed: int, sources: Sources | None, wanted: Wanted):
         self.sources = sources
@@ -102,7 +102,7 @@ class _Shelf:
         self._documents: dict[tuple[str, int], Document] = {}
 
     def take(self, chance: Chance, kind: str, index: int) -> Document:
-        """One of the two documents of a kind that the case with this number may use."""
+        """Returns one of the two documents of a kind that the case with this number may use."""
         if index // _SHARED != self._run:
             self._run = index // _SHARED
             self._documents.clear()
@@ -113,7 +113,7 @@ class _Shelf:
         return self._documents[place]
 
     def small(self, chance: Chance, kind: str) -> Document:
-        """A new, small document."""
+        """Returns a new, small document."""
         return self._finish(document(chance, self.sources, kind, min(self._largest, 4000)))
 
 
@@ -126,7 +126,7 @@ def _case(seed: int, index: int, shelf: _Shelf, wanted: Wanted) -> Case | None:
         return None
     for attempt in range(_TRIES):
         kind = chance.weighted(weights)
-        # A style that does not fit the documents at hand gets others.
+        # A style that does not fit the available documents gets others.
         made = shelf.take(chance, kind, index) if attempt < 3 else shelf.small(chance, kind)
         draft = _draft(chance, shelf, style, made)
         if draft is not None:
@@ -153,7 +153,7 @@ def _draft(chance: Chance, shelf: _Shelf, name: str, made: Document) -> dict[str
 
 
 def _asked(chance: Chance, group: str, format_: str) -> str:
-    """From where it was asked. Tokens are well defined in JSON, and in plain text, where they end at the cut."""
+    """Chooses the requested start. Tokens are well defined in JSON, and in plain text, where they end at the cut."""
     asked = chance.weighted(ASKED[group])
     return "unknown" if asked == "token" and format_ in ("markdown", "tags") else asked
 
@@ -179,7 +179,7 @@ def _several(chance: Chance, truth: str, cut: int, format_: str, kind: str, name
     asked = _asked(chance, "clean" if name == "several-exact" else "wrapped", format_)
     chunks, told, used = [truth[:cut]], Evidence.DECIDED, []
     for place, end in zip(places, [*places[1:], len(truth)], strict=True):
-        # Among several seams a misleading one spoils all, so that these are rarer here.
+        # One misleading seam spoils a case of several, so misleading styles are rarer here.
         weights = {
             style: style.weight * (0.25 if style.group == "short" else 1.0)
             for style in STYLES.values()
@@ -202,7 +202,7 @@ def _several(chance: Chance, truth: str, cut: int, format_: str, kind: str, name
 def _went_on(
     chance: Chance, truth: str, cut: int, end: int, format_: str, kind: str, asked: str, style: Style
 ) -> tuple[str, Evidence] | None:
-    """One continuation, and what its text tells about how it is to be joined."""
+    """Returns one continuation, and the evidence that its text gives about the join."""
     state = settled(truth[:cut], format_)
     start = state.index if asked == "token" else cut
     if asked == "unknown" and style.group not in ("clean", "unknown") and chance.maybe(0.2):
@@ -221,14 +221,14 @@ def _went_on(
     told = judge(seam)
     if style.name == "exact" and asked == "cut":
         if told is not Evidence.DECIDED:
-            # A clean continuation that looks just like a long repeat: nobody could tell it from one.
+            # A clean continuation that is indistinguishable from a long repeat.
             return None
         return wrapped.text, told
     return wrapped.text, told & _wrapper_told(scene, core.text, wrapped.text, wrapped.visible)
 
 
 def _wrapper_told(scene: Scene, core: str, text: str, visible: Evidence) -> Evidence:
-    """Whether what was said around the document can be told from it: by the grammar, else by how it stands there."""
+    """Returns whether the wrapper can be distinguished from the document: by the grammar, else by its position."""
     if scene.format in ("text", "markdown") or text == core:
         return visible if scene.format in ("text", "markdown") else Evidence.DECIDED
     as_it_stands = scene.truth[: scene.cut] + text + scene.truth[scene.end :]

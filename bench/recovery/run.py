@@ -6,10 +6,10 @@ examples:
   run.py --command "./mine" --style fence --kind array --show 5  five failing cases of one style
   run.py --cases 12000 --seed 1 --seed 2 --command "./mine" --gate
   run.py --command "./mine" --name mine --page bench/recovery/RESULTS.md  fills the tables of a page
-  run.py --recorded --command "./mine"                         what real models wrote
-  run.py --write cases.jsonl --cases 500                       the cases themselves, for another program
-  run.py --invented                                            no file of this machine is read: same cases everywhere
-  run.py --second --part held --command "./mine"               the second generator, the half that nobody looks into
+    run.py --recorded --command "./mine"                         continuations recorded from real models
+    run.py --write cases.jsonl --cases 500                       write the cases, for another program
+    run.py --invented                                            reads no local files: same cases on every machine
+    run.py --second --part held --command "./mine"               the second generator, only the held-out half
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def main() -> int:
-    """0: done, and with --gate every bar is reached; 1: a bar is missed; 2: the command line is wrong."""
+    """Returns 0 on success (with --gate: all bars met), 1 if a bar is missed, 2 if the command line is wrong."""
     options = arguments()
     try:
         found = chosen(options)
@@ -65,7 +65,7 @@ def main() -> int:
 
 
 def arguments() -> argparse.Namespace:
-    """The command line."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__.split("\n\nexamples")[0], epilog="examples" + __doc__.split("\n\nexamples")[1],
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -100,12 +100,12 @@ def arguments() -> argparse.Namespace:
 
 
 def chosen(options: argparse.Namespace) -> Iterator[Case]:
-    """The cases the command line asks for. Raises ValueError where there are none to read."""
+    """Returns the cases that the command line selects. Raises ValueError if the sources or the recorded cases are missing."""
     return (case for case in all_of(options) if options.part in (None, part_of(case.id)))
 
 
 def all_of(options: argparse.Namespace) -> Iterator[Case]:
-    """The same of both halves."""
+    """Returns the selected cases of both halves."""
     if options.recorded or options.read:
         files = options.read or sorted((HERE / "recorded").glob("*.jsonl"))
         if not files:
@@ -124,7 +124,7 @@ def all_of(options: argparse.Namespace) -> Iterator[Case]:
 
 
 def read(files: Iterable[Path]) -> Iterator[Case]:
-    """The cases in files. Raises ValueError with the place where a line is none."""
+    """Reads cases from files. Raises ValueError with path and line number if a line is not a case."""
     for path in files:
         with open(path, encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
@@ -135,7 +135,7 @@ def read(files: Iterable[Path]) -> Iterator[Case]:
 
 
 def measured(found: Iterator[Case], options: argparse.Namespace) -> tuple[list[Score], list[str]]:
-    """Scores, the command's first, and failing cases to be shown."""
+    """Returns the scores, the command's first, and the failing cases to show."""
     scores = [Score(options.name or options.command)] if options.command else []
     others = [] if options.no_peers else [(join, Score(name)) for name, join in peers.PEERS.items()]
     shown: dict[Mark, list[str]] = {Mark.WRONG: [], Mark.HONEST: []}
@@ -145,11 +145,11 @@ def measured(found: Iterator[Case], options: argparse.Namespace) -> tuple[list[S
         if options.command:
             judgement = scores[0].add(case, answer)
             fails = not case.blind and (judgement.mark is Mark.WRONG or (case.decided and case.truth is not None))
-            # What is held back is counted, not looked into.
+            # Held-out cases are counted but never shown.
             may_be_shown = options.read is not None or part_of(case.id) == "fit"
             fails = fails and may_be_shown
             if fails and judgement.mark is not Mark.EXACT and len(shown[judgement.mark]) < options.show:
-                # Not all of them of one style.
+                # At most a quarter of the shown cases have the same style.
                 of_style[judgement.mark, case.style] += 1
                 if of_style[judgement.mark, case.style] <= max(1, options.show // 4):
                     shown[judgement.mark].append(report.shown(case, judgement, answer))
@@ -159,7 +159,7 @@ def measured(found: Iterator[Case], options: argparse.Namespace) -> tuple[list[S
 
 
 def written_report(scores: list[Score], markdown: bool, by_from: bool) -> str:
-    """All tables."""
+    """Returns all tables as text."""
     first = scores[0]
     parts = [
         report.by_stitcher(scores, markdown),
@@ -177,7 +177,7 @@ TABLES, END = "<!-- tables -->", "<!-- end of tables -->"
 
 
 def fill(page: Path, tables: str) -> None:
-    """Puts the tables between the two marks of a page. Raises ValueError where it has none."""
+    """Replaces the tables between the two marks of a page. Raises ValueError if the page lacks the marks."""
     text = page.read_text(encoding="utf-8")
     before, mark, rest = text.partition(TABLES + "\n")
     _, end, after = rest.partition(END)

@@ -1,4 +1,4 @@
-"""How an answer counts, and the sums of many."""
+"""Judges answers and sums up the results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from styles import CLEAN
 
 
 class Mark(Enum):
-    """What an answer is worth."""
+    """Verdict on an answer."""
 
     EXACT = "exact"
     HONEST = "honest"
@@ -22,17 +22,17 @@ class Mark(Enum):
 
 @dataclass(frozen=True)
 class Judgement:
-    """An answer, judged."""
+    """Verdict on one answer."""
 
     mark: Mark
     outcome: str
     best_right: bool
-    """The text is the right one, whatever the outcome says of it."""
+    """Whether the text is right, regardless of the reported outcome."""
     confidence: float | None
 
 
 def is_right(case: Case, text: str) -> bool:
-    """Whether this text is what was meant: JSON by its value, everything else character by character."""
+    """Returns whether the text is correct: JSON is compared by value, other formats character by character."""
     if case.truth is None:
         return False
     if case.format in ("json", "jsonl"):
@@ -47,7 +47,7 @@ def is_right(case: Case, text: str) -> bool:
 
 
 def judged(case: Case, answer: dict[str, Any] | None) -> Judgement:
-    """Judges an answer; none at all, or one that says neither whole nor ambiguous, is an error."""
+    """Judges an answer. A missing answer, or an outcome other than whole or ambiguous, counts as an error."""
     answer = answer or {}
     outcome = answer.get("outcome")
     outcome = outcome if outcome in ("whole", "ambiguous") else "error"
@@ -64,11 +64,11 @@ def judged(case: Case, answer: dict[str, Any] | None) -> Judgement:
 
 
 CLASSES = ("decided", "undecided", "blind", "nothing", "nothing, blind")
-"""How cases are told apart: does the text decide, leave it open, or mislead; is there anything to be found at all."""
+"""Classes of cases: the text decides the join, leaves it open or misleads, and there is or is not a correct text."""
 
 
 def class_of(case: Case) -> str:
-    """The class of a case."""
+    """Returns the class of a case."""
     if case.truth is None:
         return "nothing, blind" if case.blind else "nothing"
     return "decided" if case.decided else "blind" if case.blind else "undecided"
@@ -76,7 +76,7 @@ def class_of(case: Case) -> str:
 
 @dataclass
 class Tally:
-    """Answers of one class, counted."""
+    """Counts of the answers of one class."""
 
     marks: Counter[Mark] = field(default_factory=Counter)
     best_right: int = 0
@@ -94,7 +94,7 @@ class Tally:
             self.best_right += judgement.best_right
 
     def share(self, mark: Mark) -> float:
-        """How many of all, 0 to 1; of none, 0."""
+        """Returns the share of answers with this mark, 0 to 1; 0 if there are no answers."""
         return self.marks[mark] / self.total if self.total else 0.0
 
 
@@ -103,7 +103,7 @@ BINS = 10
 
 @dataclass
 class Calibration:
-    """What was said about certainty, and how often it was right, in bins of a tenth."""
+    """Stated confidence and how often the answer was right, in ten bins of width 0.1."""
 
     count: list[int] = field(default_factory=lambda: [0] * BINS)
     right: list[int] = field(default_factory=lambda: [0] * BINS)
@@ -116,7 +116,7 @@ class Calibration:
         self.stated[place] += confidence
 
     def error(self) -> float:
-        """The expected calibration error: how far what was said is from what was, on average."""
+        """Returns the expected calibration error: the mean gap between stated confidence and observed accuracy."""
         total = sum(self.count)
         gaps = (abs(self.stated[place] - self.right[place]) for place in range(BINS))
         return sum(gaps) / total if total else 0.0
@@ -124,16 +124,16 @@ class Calibration:
 
 @dataclass
 class Score:
-    """All that is known of one stitcher. Its size depends on the number of styles, not of cases."""
+    """Results of one stitcher. Memory depends on the number of styles, not of cases."""
 
     name: str
     cells: dict[tuple[str, str, str], Tally] = field(default_factory=lambda: defaultdict(Tally))
-    """By class, style and what was asked."""
+    """Keyed by class, style and requested start."""
     kinds: dict[tuple[str, str], Tally] = field(default_factory=lambda: defaultdict(Tally))
-    """By class and kind of document."""
+    """Keyed by class and kind of document."""
     whole: Calibration = field(default_factory=Calibration)
     best: Calibration = field(default_factory=Calibration)
-    """The same of ambiguous answers' best candidates."""
+    """Calibration of the best candidates of ambiguous answers."""
     unanswered: int = 0
     clean_missed: list[str] = field(default_factory=list)
     silently_wrong: list[str] = field(default_factory=list)
@@ -154,7 +154,7 @@ class Score:
         return judgement
 
     def sum(self, kind_of_case: str, style: str | None = None, asked: str | None = None) -> Tally:
-        """The tally of a class, of all or some styles."""
+        """Returns the tally of a class, optionally of one style and one requested start."""
         found = Tally()
         for (of_class, of_style, of_asked), tally in self.cells.items():
             if of_class == kind_of_case and style in (None, of_style) and asked in (None, of_asked):
@@ -162,7 +162,7 @@ class Score:
         return found
 
     def clean(self) -> Tally:
-        """Plain continuations that were asked for at the cut."""
+        """Returns the tally of plain continuations that were requested from the cut."""
         found = Tally()
         for style in CLEAN:
             _add(found, self.sum("decided", style, "cut"))
@@ -170,7 +170,7 @@ class Score:
 
 
 def is_clean(case: Case) -> bool:
-    """A plain continuation that was asked for at the cut."""
+    """Returns whether the case is a decided plain continuation that was requested from the cut."""
     return case.style in CLEAN and case.asked == "cut" and case.truth is not None and case.decided
 
 
@@ -182,19 +182,19 @@ def _add(to: Tally, other: Tally) -> None:
 
 @dataclass(frozen=True)
 class Bars:
-    """What a stitcher has to reach. All are shares, 0 to 1."""
+    """Thresholds that a stitcher has to meet. All are shares, 0 to 1."""
 
     silently_wrong: float = 0.0
-    """At most so many of all cases but the blind ones."""
+    """Maximum share of all cases except blind ones."""
     exact: float = 0.98
-    """At least so many of the decided."""
+    """Minimum share of the decided cases."""
     refused: float = 0.02
-    """At most so many of the decided."""
+    """Maximum share of the decided cases."""
     clean_missed: float = 0.0
-    """At most so many plain continuations from the cut that are not exact."""
+    """Maximum share of plain continuations from the cut that are not exact."""
 
     def missed(self, score: Score) -> list[str]:
-        """Every bar that was not reached, in words."""
+        """Describes every threshold that was missed."""
         seen = sum(score.sum(name).total for name in ("decided", "undecided", "nothing"))
         decided, clean = score.sum("decided"), score.clean()
         missed = []

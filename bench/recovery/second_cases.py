@@ -1,6 +1,6 @@
-"""The second generator: other documents, cut between tokens, and models that go on by other rules than the first's.
+"""The second generator: other documents, cut between tokens, and models that continue by other rules than the first's.
 
-It shares with the first what a case is and when a text decides (`readings`), and nothing of what is written or said.
+It shares with the first the definition of a case and of when a text decides (`readings`), but no documents or wordings.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _token_ends(text: str) -> list[int]:
 
 
 def _clause(before: str, _chance: Chance) -> int:
-    """Where the sentence, clause or statement began that the cut goes through."""
+    """Returns the start of the sentence, clause or statement that contains the cut."""
     found = [place.end() for place in re.finditer(r"[.!?;,{(\[]\s+|\\n|\n", before[:-1])]
     return found[-1] if found else -1
 
@@ -46,12 +46,12 @@ def _lines_back(before: str, chance: Chance) -> int:
 
 
 def _section(before: str, _chance: Chance) -> int:
-    """Where the paragraph, function, element or block began."""
+    """Returns the start of the paragraph, function, element or block that contains the cut."""
     return max(before.rfind(mark, 0, len(before) - 1) + len(mark) for mark in ("\n\n", "\n<", "\n  <", "\n#"))
 
 
 def _pair(before: str, _chance: Chance) -> int:
-    """Where the key of the open pair of JSON began."""
+    """Returns the start of the key of the open JSON pair."""
     near = max(0, len(before) - 1500)
     found = [near + place.start(1) for place in re.finditer(r'[{,]\s*("\w{1,40}"\s*:)', before[near:])]
     return found[-1] if found else -1
@@ -76,7 +76,7 @@ _LANGUAGE = {"json": ["json", "", "jsonc"], "jsonl": ["json", "jsonl", ""], "mar
 
 
 def cases(seed: int, number: int, largest: int = LARGEST) -> Iterator[Case]:
-    """So many cases; each depends on the seed and its own number alone."""
+    """Yields `number` cases; each depends only on the seed and its own number."""
     for index in range(number):
         chance = Chance("second", seed, index)
         for _ in range(_TRIES):
@@ -170,7 +170,7 @@ def _judged(truth: str, end: int, format_: str) -> bool:
 
 
 def _around(chance: Chance, core: str, before: str, format_: str, asked: str, around: str) -> tuple[str, Evidence]:
-    """What a model sets around its part, and whether that can be told where there is no grammar."""
+    """Adds what a model puts around its part; returns whether that is recognisable without a grammar."""
     in_line = bool(before) and not before.endswith("\n")
     doubtful = Evidence.BLIND if asked == "cut" else Evidence.UNDECIDED
     text, visible = core, Evidence.DECIDED

@@ -9,7 +9,7 @@ LANGUAGES = {
     "Japanese": 2.0, "Russian": 2.0, "Korean": 1.0, "Dutch": 0.5, "Polish": 0.5, "Turkish": 0.5, "Swedish": 0.3,
     "Arabic": 0.5, "Hindi": 0.5,
 }  # fmt: skip
-"""What models speak, and how often here."""
+"""Languages that models speak, with their weights."""
 WHAT = {
     "json": ["JSON", "JSON payload", "tool call", "arguments", "object", "output", "payload"],
     "jsonl": ["JSON Lines", "records", "lines", "output", "rows"],
@@ -17,7 +17,7 @@ WHAT = {
     "text": ["code", "file", "text", "document", "content"],
     "tags": ["XML", "file", "content", "output", "tags"],
 }
-"""What a model calls the thing it goes on with; fills `{what}`."""
+"""Names that a model gives to the text it continues; fills `{what}`."""
 
 Bank = dict[str, list[str]]
 """Wordings by language."""
@@ -326,7 +326,7 @@ Y así terminó todo.
 На этом всё закончилось.
 故事结束了。
 """.strip().split("\n")
-"""Last sentences as texts have them, which are none about an answer; kept apart from the bank in `bench/register`."""
+"""Ordinary last sentences of texts, none of them about an answer; kept apart from the bank in `bench/register`."""
 
 PLACEHOLDERS = """
 // ... rest of the code remains the same
@@ -339,10 +339,10 @@ PLACEHOLDERS = """
 
 
 def spoken(chance: Chance) -> str:
-    """The language of one continuation."""
+    """Chooses the language of one continuation."""
     return chance.weighted(LANGUAGES)
 
 
 def said(chance: Chance, bank: Bank, format_: str, language: str) -> str:
-    """One wording of a bank about this kind of text, in English where the bank has none in the language."""
+    """Returns one wording of a bank for this kind of text, in English if the bank lacks the language."""
     return chance.pick(bank.get(language) or bank["English"]).replace("{what}", chance.pick(WHAT[format_]))

@@ -1,4 +1,4 @@
-"""What a model says or sets around the part of the document it writes: announcements, fences, remarks, ellipses."""
+"""Text that a model adds around its part of the document: announcements, fences, remarks, ellipses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wordings import APOLOGIES, EXPLANATIONS, PREAMBLES, REMARKS, said, spoken
 
 @dataclass(frozen=True)
 class Wrapped:
-    """The continuation as it came, and whether it can be told from the document where there is no grammar."""
+    """A continuation as received, and whether wrapper and document can be distinguished without a grammar."""
 
     text: str
     visible: Evidence = Evidence.DECIDED
@@ -25,12 +25,12 @@ Wrapping = Callable[[Scene, Chance, str], Wrapped | None]
 
 
 def _doubtful(scene: Scene) -> Evidence:
-    """What begins like this could be the document's own; asked to go on at the cut, it is to be taken so."""
+    """Evidence for a beginning that could belong to the document; after a request from the cut, it must be read so."""
     return Evidence.BLIND if scene.asked == "cut" else Evidence.UNDECIDED
 
 
 def bare(scene: Scene, _chance: Chance, core: str) -> Wrapped:
-    """Nothing around it; but a document's own fence or dots could be taken for a wrapper."""
+    """Adds no wrapper. A fence or ellipsis of the document's own could still be taken for one."""
     wrapper_like = core.lstrip().startswith(("```", "...", "…"))
     return Wrapped(core, Evidence.UNDECIDED if wrapper_like and scene.asked != "cut" else Evidence.DECIDED)
 
@@ -50,26 +50,26 @@ def _announced(scene: Scene, chance: Chance, language: str) -> str:
 
 
 def preamble(scene: Scene, chance: Chance, core: str) -> Wrapped:
-    """An announcement on a line of its own."""
+    """Adds an announcement on a line of its own."""
     gap = chance.pick(["\n", "\n\n", "\n\n", "\n\n"])
-    # Whether further line ends are the gap's or the document's, nobody can say.
+    # Further line ends could belong to the gap or to the document.
     visible = Evidence.UNDECIDED if core[:1] in "\r\n" else Evidence.DECIDED
     return Wrapped(_announced(scene, chance, spoken(chance)) + gap + core, visible)
 
 
 def preamble_inline(scene: Scene, chance: Chance, core: str) -> Wrapped:
-    """An announcement on the same line."""
+    """Adds an announcement on the same line."""
     return Wrapped(said(chance, PREAMBLES, scene.format, spoken(chance)) + " " + core, _doubtful(scene))
 
 
 def ellipsis(scene: Scene, chance: Chance, core: str) -> Wrapped:
-    """Three dots first."""
+    """Adds an ellipsis in front."""
     dots = chance.pick(["...", "...", "…"])
     return Wrapped(dots + chance.pick(["", "", " ", "\n"]) + core, _doubtful(scene))
 
 
 def remark(scene: Scene, chance: Chance, core: str, language: str = "") -> Wrapped | None:
-    """A closing remark after the end. Without a grammar, a document may as well end in one."""
+    """Adds a closing remark after the end. Without a grammar, a document could end in such a remark itself."""
     if not scene.last:
         return None
     gap = chance.pick(["\n\n", "\n\n", "\n"])
@@ -91,7 +91,7 @@ def _fence_mark(chance: Chance, core: str, longer: bool) -> str:
 
 
 def _fence_visible(scene: Scene, core: str, mark: str, info: str, closed: bool) -> Evidence:
-    """A fence in a text without grammar can be told from the text's own where it could not be one."""
+    """In a text without grammar, a fence is recognisable as a wrapper only where the document could not have one."""
     before = scene.truth[: scene.start]
     in_middle = not before.endswith("\n") and bool(before.strip())
     if scene.format == "tags":
@@ -122,24 +122,24 @@ def fence(scene: Scene, chance: Chance, core: str) -> Wrapped:
 
 
 def fence_longer(scene: Scene, chance: Chance, core: str) -> Wrapped:
-    """A fence longer than any in the text."""
+    """Adds a fence longer than any in the text."""
     return _fenced(scene, chance, core, close=True, longer=True)
 
 
 def fence_opened(scene: Scene, chance: Chance, core: str) -> Wrapped:
-    """A fence that is opened (again) and not closed but by the document."""
+    """Adds an opening fence that only the document can close."""
     return _fenced(scene, chance, core, close=False)
 
 
 def fence_closed(scene: Scene, chance: Chance, core: str) -> Wrapped | None:
-    """A closing fence that nothing opened."""
+    """Adds a closing fence without an opening one."""
     if not scene.last:
         return None
     return Wrapped(core.rstrip("\r\n") + "\n```" + chance.pick(["", "\n"]), Evidence.UNDECIDED)
 
 
 def fence_then_prose(scene: Scene, chance: Chance, core: str) -> Wrapped | None:
-    """A closed fence, then explanations."""
+    """Adds a closed fence followed by explanations."""
     if not scene.last:
         return None
     wrapped = fence(scene, chance, core)
@@ -187,7 +187,7 @@ def preamble_ellipsis(scene: Scene, chance: Chance, core: str) -> Wrapped:
 
 
 def _announced_fence(scene: Scene, core: str, wrapped: Wrapped) -> Evidence:
-    """A fence that was announced is a wrapper even at the beginning of a line, unless the text has fences itself."""
+    """An announced fence is a wrapper even at the beginning of a line, unless the text contains fences itself."""
     if scene.format in ("text", "tags", "markdown") and "```" not in core and core[:1] not in ("\r", "\n"):
         if scene.last and open_fence(scene.truth[: scene.start]) is None:
             return Evidence.DECIDED

@@ -1,4 +1,4 @@
-"""What is seen of a line: its pieces, and its form where it stands. The same as in plain/register.rs."""
+"""Features of a line: its pieces, and its form in its place. The same as in plain/register.rs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def is_wide(sign: str) -> bool:
 
 
 def normalised(line: str) -> str:
-    """Small letters, one space, no signs around, every digit a zero."""
+    """Normalises a line: lower case, single spaces, no punctuation around it, every digit a zero."""
     text = " ".join(line.lower().split())[:LONGEST]
     text = "".join("0" if sign.isdigit() else sign for sign in text)
     start, end = 0, len(text)
@@ -37,7 +37,7 @@ def slot(piece: str) -> int:
 
 
 def pieces(line: str) -> list[int]:
-    """The slots of the pieces of a line, each once: sequences of letters, words, pairs of words."""
+    """Returns the distinct slots of the pieces of a line: letter sequences, words, pairs of words."""
     text = normalised(line)
     if not text:
         return []
@@ -61,7 +61,7 @@ def pieces(line: str) -> list[int]:
 
 
 def known(line: str, text: str) -> float:
-    """The share of a line's longer words that stand in the text, 0 to 1; a half, where there are none."""
+    """Returns the share of a line's longer words that occur in the text, 0 to 1; one half if the line has none."""
     line, text = line.translate(SMALL), text.translate(SMALL)
     words = {word for word in "".join(sign if sign.isalnum() else " " for sign in line).split() if len(word) > 3}
     words = {word for word in words if not any(is_wide(sign) for sign in word)}

@@ -1,9 +1,9 @@
-"""Fits the weights by which announcements, remarks and answers are told from lines of texts.
+"""Fits the weights that distinguish announcements, remarks and answers from lines of texts.
 
-Two steps. The pieces of a line (sequences of letters, words) are weighed by how often they stand in lines of the bank
-beside this file and in lines of texts. Then that score, taken for each line from a fit without it, and the form of the
-line where it stands are weighed on simulated joints. Both are logistic regressions; the same seed, bank and texts give
-the same weights.
+Two steps. First the pieces of a line (letter sequences, words) are weighted by their frequency in lines of the bank beside
+this file and in lines of texts. Then that score, taken for each line from a fit without it, and the form of the line in
+its place are weighted on simulated joins. Both are logistic regressions; the same seed, bank and texts give the same
+weights.
 
     python3 bench/register/fit.py --texts FOLDER [--texts FOLDER ...] --write crates/endmark-recovery/src/stitch/register
 """
@@ -25,11 +25,11 @@ FOLDS = 5
 KINDS = (".py", ".md", ".rst", ".txt", ".rs", ".js", ".html", ".xml", ".sh", ".toml", ".po")
 MOST_BYTES = 200_000
 REACH = 6_000
-"""So much of the text on each side of a line is searched for its words."""
+"""How many characters of the text on each side of a line are searched for its words."""
 
 
 def bank(register: str) -> list[str]:
-    """The lines of a register."""
+    """Returns the lines of a register."""
     lines = (HERE / f"{register}.txt").read_text("utf-8").splitlines()
     return sorted({line.strip() for line in lines if line.strip()})
 
@@ -90,7 +90,7 @@ def lines_of(texts: list[str], chance: random.Random, most: int) -> list[str]:
 
 
 def logistic(rows: list[list[float]], truth: list[bool], weigh: list[float], steps: int, ridge: float) -> list[float]:
-    """The weights of a few dense features, the last one that of no feature; Newton's method."""
+    """Returns the weights of a few dense features, the intercept last; Newton's method."""
     size = len(rows[0]) + 1
     beta = [0.0] * size
     for _ in range(steps):
@@ -160,7 +160,7 @@ class Pieces:
 
 
 def wording(line: str, others: list[str], chance: random.Random) -> str:
-    """A line of the bank, as it is or behind another one."""
+    """Returns a line of the bank, alone or after another one."""
     if chance.random() < 0.25 and line[:1].isupper():
         first = chance.choice(others)
         if first[:1].isupper() and first.endswith((".", "!")) and len(first) < 60:
@@ -220,7 +220,7 @@ def sentences(text: str) -> list[str]:
 
 
 Score = Callable[[str, str], float]
-"""How much a line is of a register, by a fit that does not know it."""
+"""Score of a line for a register, by a fit that has not seen the line."""
 
 
 def near_of(before: str, rest: str) -> str:
