@@ -36,7 +36,7 @@ class ScriptedModel:
                 body = json.loads(text or "{}")
                 for part, reply in (("/messages", messages), ("/responses", responses), ("generateContent", gemini)):
                     if part.lower() in self.path.lower():
-                        # What comes without tools is about the conversation, as its title.
+                        # Requests without tools are about the conversation, such as its title.
                         if body.get("tools") and "count_tokens" not in self.path:
                             model.requests.append(text)
                         events = reply(body, model.next)

@@ -56,7 +56,7 @@ class Agent:
     # How many characters its tool result has at most without a hook is its own affair; with one it is this.
     # How many rows the command prints, of 83 bytes each.
     rows: int = 20_000
-    # What stands at the head of its settings where hooks are installed.
+    # First lines of its settings when hooks are installed.
     setting_with_hooks: str = ""
 
     def install(self) -> Path:

@@ -68,7 +68,7 @@ def clock(folder):
 
 
 def read_only(folder):
-    """A store that cannot be written is no store to start with."""
+    """The gateway must not start with a store that cannot be written."""
     store, said = os.path.join(folder, "endmark.db"), []
     model = upstream()
     base_url = f"http://127.0.0.1:{model.server_port}/v1"
@@ -162,7 +162,7 @@ def under_faults(gateway, faults, change):
                 said, _ = gateway.ask(3 if number % 2 else None)
             except OSError as error:
                 said = repr(error)
-            # Cut text with nothing behind it is what the upstream gave, and its client is told so.
+            # Cut text without a continuation is what the upstream gave, and the client is informed of it.
             is_beginning = isinstance(said, str) and said and WORDS.startswith(said)
             seen["whole" if said == WORDS else "cut" if is_beginning else str(said)] += 1
             if said != WORDS:

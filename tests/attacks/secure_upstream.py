@@ -1,5 +1,5 @@
-"""An upstream that speaks HTTP/2 in TLS, and does what it is told in place of a reply: `refuse`, `reset` (of the stream),
-`half` (then a reset), `goaway` (and what is under way is left), `close` (of the connection)."""
+"""An upstream that speaks HTTP/2 over TLS and, on request, misbehaves instead of replying: `refuse`, `reset` (of the stream),
+`half` (then a reset), `goaway` (abandons the open streams), `close` (of the connection)."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What the attacks have in common: the command that is attacked, and an upstream that does as it is told."""
+"""Shared parts of the attacks: the attacked command, and an upstream with selectable faults."""
 
 import contextlib
 import http.server
@@ -20,7 +20,7 @@ DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def reply_to(body):
-    """What a model says: all of its words, or as many as it may; or what is behind those that it is shown."""
+    """Returns a model's reply: all of its words, as many as the limit allows, or those that follow the shown ones."""
     said = next((m["content"] for m in reversed(body["messages"]) if m["role"] == "assistant"), "")
     words = WORDS.split()[len(said.split()) :]
     kept = words[: body.get("max_tokens") or len(words)] if not said else words
@@ -32,7 +32,7 @@ def reply_to(body):
 
 
 class Upstream(http.server.BaseHTTPRequestHandler):
-    """Answers as a model; `fault` is what it does instead: `refuse`, `reset`, `half`, `stall`."""
+    """Answers as a model, unless `fault` is set: `refuse`, `reset`, `half`, `stall`."""
 
     protocol_version = "HTTP/1.1"
     fault = None
@@ -121,7 +121,7 @@ class Gateway:
         return int(subprocess.run(select, capture_output=True, text=True, check=True).stdout)
 
     def stop(self):
-        """Its exit code, and what it said."""
+        """Stops the gateway; returns its exit code and its output."""
         # What it was started by may be another process.
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(60)
@@ -138,7 +138,7 @@ class Gateway:
 
 
 def within(seconds, condition):
-    """Waits until it holds; the seconds that took, or None."""
+    """Waits until the condition holds; returns the seconds that took, or None."""
     began = time.monotonic()
     while time.monotonic() < began + seconds:
         with contextlib.suppress(OSError):

@@ -54,8 +54,8 @@ def blocks(text: str) -> list[str]:
 
 
 def commands(text: str) -> list[tuple[str, bool]]:
-    """All that a page shows of the command, as it is written, and whether it stands in a block: what is only mentioned may lack
-    what it works on."""
+    """Returns every command of a page, verbatim, and whether it is in a block: a command that is only mentioned may lack
+    its input files."""
     shown = [(line.removeprefix("$ "), True) for line in blocks(text)]
     shown += [(code, False) for code in re.findall(r"`(endmark [a-z][^`]*)`", text) if "\n" not in code]
     return [(line, block) for line, block in shown if re.search(r"(^|[\s|;&(])endmark [a-z-]", line)]
@@ -131,7 +131,7 @@ class Tried:
             self.wrong.append(f"{page}: `endmark {shlex.join(arguments)}`: {done.stderr.strip().splitlines()[:1]}")
 
     def run(self, page: str, line: str, place: Path) -> None:
-        """Whether it runs as it stands."""
+        """Checks that the command runs unchanged."""
         for name, text in FILES.items():
             (place / name).parent.mkdir(parents=True, exist_ok=True)
             (place / name).write_text(text)

@@ -158,7 +158,7 @@ def check(report: Report, program: Path, folder: Path) -> None:
         finding["places"][0]["file"] for finding in kept["findings"]}, True)  # fmt: skip
 
 
-# Texts that would be markup, or end what they stand in.
+# Texts that could act as markup, or end the element that contains them.
 MARKUP = [
     "Unescaped <b>{{ name }}</b> | <img src=x onerror=alert(1)>", "[link](javascript:alert(1)) ![x](https://a.example/y)",
     "**bold** _slanted_ ~~struck~~ `code` ``more`", "`x", "y``z`", "# heading #", "- item", "> quoted", "a\\|b\\", "&lt;b&gt; &#60; R&D",

@@ -61,7 +61,7 @@ class Process:
 
 
 class Grader(Process):
-    """llmock: it is told what to do wrong, and then says how its client took it."""
+    """llmock: produces the requested faults and then grades how its client handled them."""
 
     def __init__(self):
         super().__init__("llmock", [str(PYTHON.parent / "llmock"), "serve"], "/_llmock/scenario")
@@ -71,7 +71,7 @@ class Grader(Process):
         self.ask("POST", "/_llmock/scenario", {"behaviors": behaviours})
 
     def findings(self) -> list[str]:
-        """What it has against its client, as `error code` or `warning code`."""
+        """Returns its complaints about the client, as `error code` or `warning code`."""
         verdict = self.ask("GET", "/_llmock/verdict")
         return sorted({f"{finding['severity']} {finding['code']}" for finding in verdict["findings"]})
 
@@ -82,7 +82,7 @@ class Grader(Process):
 
 
 class Mock(Process):
-    """aimock: it answers what its fixtures say."""
+    """aimock: answers according to its fixtures."""
 
     def __init__(self):
         program = FOLDER / "node_modules" / ".bin" / "llmock"

@@ -66,7 +66,7 @@ class Application:
         self.tries = tries
 
     def ask(self, model: str = "gpt-4o", **more: object) -> tuple[str, str, str | None]:
-        """The text, the arguments of a call, and the finish reason; an error where the client raises one."""
+        """Returns the text, the arguments of a call, and the finish reason; an error if the client raises one."""
         for left in reversed(range(self.tries)):
             try:
                 return self.ask_once(model, **more)
@@ -108,7 +108,7 @@ def graded(report: Report, grader: mocks.Grader, base_url: str) -> None:
         report.says(f"{name}, through Endmark", grader.findings(), through)
         report.says(f"{name}, the text", (text, finish), (ANSWER, "stop"))
 
-    # An application that tries again what fails: only it has to be told.
+    # An application that retries failures: it only has to see the cut as an error.
     for headers, base, wanted in (({}, grader.base_url, ["error truncated_stream_accepted"]),
                                   ({"x-endmark-resume": "warn"}, base_url, [])):  # fmt: skip
         grader.told([fault("truncate", 6), SAYS])
@@ -126,7 +126,7 @@ def mocked(report: Report, base_url: str) -> None:
     report.says("a call cut in its arguments", (arguments, finish), (whole, "tool_calls"))
     text = "The harbour was quiet that morning, and the gulls had not yet found the boats."
     report.says("dropped in mid-stream", application.ask("dropped"), (text, "", "stop"))
-    # The model says the same again and again: the honest end is the cut.
+    # The model repeats the same reply: the honest result is the cut text.
     text, _, finish = application.ask("never-whole")
     report.says("the same cut again", (text, finish), ("The harbour was quiet that", "length"))
 

@@ -39,7 +39,7 @@ NOTICES = "THIRD-PARTY-NOTICES.txt"
 
 
 class Model(http.server.BaseHTTPRequestHandler):
-    """Stops at a limit in the middle of its document, and goes on where it is shown its own beginning."""
+    """Stops at a limit in the middle of its document, and continues when shown its own beginning."""
 
     protocol_version = "HTTP/1.1"
 
@@ -212,7 +212,7 @@ class Packages:
         if shutil.which("systemd-analyze"):
             unit = ROOT / "xtask/dist/debian/endmark.service"
             read = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True)
-            # The program is no longer there; whatever else it says is a fault of the unit.
+            # The program has been removed; any other complaint is a fault of the unit.
             faults = [line for line in read.stderr.splitlines() if "endmark" in line and "is not executable" not in line]
             must(not faults, "\n".join(faults))
         else:
@@ -231,7 +231,7 @@ class Packages:
         with tarfile.open(blob(manifest["layers"][0])) as archive:
             archive.extractall(root, filter="fully_trusted")
         has_notices((root / "licenses" / NOTICES).read_text())
-        # As whoever runs it would: that file system alone, that user, those variables.
+        # As an operator would run it: that file system alone, that user, those variables.
         variables = dict(variable.split("=", 1) for variable in config["Env"])
         command = ["chroot", f"--userspec={config['User']}", str(root), *config["Entrypoint"]]
         self.used(command, env=variables)

@@ -42,7 +42,7 @@ FOLDER = ROOT / ".page"
 PYTHON = FOLDER / "venv" / "bin" / "python"
 WORDS = "one two three four five six seven eight nine ten".split(" ")
 ADMIN_KEY = "the key of the pages"
-# What the rest of a watched stream waits for.
+# Set to release the rest of a watched stream.
 GO_ON = threading.Event()
 HOSTILE = "<script>document.title='taken'</script>\u202e\"'&" + "<img src=x onerror=alert(1)>"
 SHOWN = HOSTILE.replace("\u202e", "\\u{202e}")
@@ -287,7 +287,7 @@ def raise_budget(watched: Watched, place: Place) -> None:
 
 
 def revoke_key(watched: Watched, place: Place, axe: str) -> None:
-    """A key is listed without its secret, and lets nobody in once its form was sent."""
+    """A key is listed without its secret, and is rejected once its form was sent."""
     secret = place.command("keys", "add", "tester", "--models", "gpt-*")["secret"]
     watched.open("/endmark/keys")
     watched.check("keys", axe)

@@ -12,7 +12,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent.parent
 
 
 def program() -> Path:
-    """The release build, wherever cargo was told to put it."""
+    """Returns the release build, in the target directory that cargo uses."""
     described = subprocess.run(
         ["cargo", "metadata", "--format-version", "1", "--no-deps"], cwd=REPOSITORY, stdout=subprocess.PIPE, check=True
     )
@@ -55,7 +55,7 @@ class Gateway:
 
     def start(self) -> Gateway:
         self.folder.mkdir(parents=True, exist_ok=True)
-        # A fresh store, so that the rows shown afterwards are those of this time.
+        # A fresh store, so that the rows shown afterwards belong to this run.
         for file in self.folder.glob("endmark.db*"):
             file.unlink()
         self.write_configuration()

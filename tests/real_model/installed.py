@@ -20,7 +20,7 @@ FOLDERS = ("venv", "node_modules")
 
 
 def installed(folder: Path, wanted: bytes, fill: Callable[[Path], None]) -> None:
-    """Makes what is `wanted` stand in `folder`: found from an earlier time, or made by `fill` in the folder it is given."""
+    """Provides `wanted` in `folder`: reused from an earlier run, or created by `fill` in the folder it receives."""
     # An environment belongs to the Python that made it.
     wanted_hash = hashlib.sha256(b"\0".join([wanted, sys.version.encode(), platform.machine().encode()])).hexdigest()
     cache = os.environ.get("ENDMARK_TEST_CACHE")
@@ -50,7 +50,7 @@ def installed(folder: Path, wanted: bytes, fill: Callable[[Path], None]) -> None
 
 
 def is_usable(kept: Path) -> bool:
-    """Whether nothing was taken away: no link into a cache, and a Python that is still there."""
+    """Returns whether the installation is intact: no link into a cache, and its Python still exists."""
     environment = kept / "venv"
     links = any((kept / name).is_symlink() for name in FOLDERS)
     return not links and (not environment.exists() or (environment / "bin" / "python").exists())

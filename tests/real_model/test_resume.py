@@ -62,8 +62,8 @@ class Trial:
         self.rows.setdefault(row, {})[what] = self.rows.get(row, {}).get(what, 0) + 1
 
     def book(self, first: Reply, reply: Reply) -> tuple[str, bool]:
-        """Notes what a recovery took beyond its first call; answers how the rest was asked for, call by call, and whether
-        the last word was written anew."""
+        """Records the cost of a recovery beyond its first call. Returns how the rest was requested, call by call, and whether
+        the last word was rewritten."""
         shown = self.gateway.command("log", "show", reply.request or "", "--json").stdout
         rows = (json.loads(shown or "{}").get("data") or {}).get("rows") or []
         pieces = [piece for row in rows for piece in row["pieces"][1:]]
@@ -145,13 +145,13 @@ def judge_asked(trial: Trial, name: str, mode: str, first: Reply, uncut: Reply, 
         trial.expect(row, honest, untrue, reply, as_what="refused")
         return
     if strategies.split("@")[0].endswith(("again", "restart")):
-        # What the server says in one piece is right as it is; in a stream it goes on with what was sent.
+        # A complete reply of the server is right unchanged; a stream must continue what was sent.
         complete = reply.finish_reason in NORMAL and (starts or mode != "streamed")
         trial.expect(row, complete, f"{name}: asked for anew, and not whole", reply, as_what="whole, asked for anew")
         return
     asks_itself = "last valid token" in reply.text
     if rewritten and mode != "streamed":
-        # Nothing of the last word was sent, and the log says that it is another one now.
+        # Nothing of the last word was sent, and the log records that it was replaced.
         begun = first.text[: len(first.text.rstrip()) - len(first.text.split()[-1])]
         right = reply.finish_reason in NORMAL and reply.text.startswith(begun) and not asks_itself
         trial.expect(row, right, f"{name}: wrong after {begun!r}", reply, as_what="whole, the last word rewritten")

@@ -37,7 +37,7 @@ REPLY_TOKENS = 24
 # Results that are cleared in place but for the newest ones: what agents' frameworks do by default.
 KEPT_RESULTS = 3
 FIRST = "Book these orders one after another. The customer is Quandt-7731, and account 9000 is never touched."
-# What the user demands once, in the second turn, and nobody speaks of again.
+# A demand that the user states once, in the second turn, and that is never mentioned again.
 DEMANDED_ONCE = "only from dock-4b19"
 
 
@@ -91,7 +91,7 @@ def step(number: int) -> list[dict]:
 
 
 def cleared(messages: list[dict]) -> list[dict]:
-    """The same with all results cleared but the newest."""
+    """Returns the messages with all results cleared except the newest."""
     results = [at for at, message in enumerate(messages) if message["role"] == "tool"]
     old = results[:-KEPT_RESULTS]
     return [{**message, "content": "[cleared]"} if at in old else message for at, message in enumerate(messages)]

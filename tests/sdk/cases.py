@@ -20,7 +20,7 @@ DOCUMENT = PROMPTS["documents"][0]
 CALLS = PROMPTS["calls"]
 # So that a model that runs on costs seconds and no minutes.
 MOST_TOKENS = 120
-# What a cut call is cut at, well within its arguments.
+# Token limit of a cut call, well within its arguments.
 CUT_CALL_TOKENS = 50
 
 
@@ -189,7 +189,7 @@ def gemini(kind: str, model: str, max_tokens: int | None) -> dict:
 BODIES = {
     "openai_chat": chat, "openai_responses": responses, "anthropic_messages": messages, "gemini": gemini,
 }  # fmt: skip
-# What stands behind the address of the server.
+# Path that follows the address of the server.
 VERSIONS = {"openai_chat": "/v1", "openai_responses": "/v1", "anthropic_messages": "", "gemini": ""}
 # Calls of Gemini come whole or not at all.
 WITHOUT = {"gemini": {"a tool call, cut by its limit", "a tool call in a connection that drops"}}

@@ -56,7 +56,7 @@ BROKEN = {
 
 def kinds() -> dict[str, typing.Callable[[dict], object]]:
     """By format, what reads a message as the library's own types have it, or raises."""
-    # pydantic looks into a list at once, but into an Iterable only when somebody does.
+    # pydantic validates a list at once, but an Iterable only when it is iterated.
     typing.Iterable = typing.List
     from anthropic.types import MessageParam
     from google.genai.types import Content
@@ -72,7 +72,7 @@ def kinds() -> dict[str, typing.Callable[[dict], object]]:
 
 
 def wrong(read: typing.Callable[[dict], object], messages: list[dict]) -> list[str]:
-    """The messages that the types do not take."""
+    """Returns the messages that the types reject."""
     from pydantic import ValidationError
 
     found = []
@@ -119,7 +119,7 @@ def main() -> int:
         made[format] += 1
         whole[format] += not wrong_before
         new[format] += sum(message not in before for message in after)
-        # What nobody knew before may stand as it did.
+        # Messages that were already invalid before may stay so.
         broken = [message for message in wrong(readers[format], after) if message not in wrong_before]
         failed += len(broken)
         for message in broken:

@@ -68,7 +68,7 @@ class Ways:
 
 
 class Row:
-    """What came of one case with one library, streamed or not."""
+    """Result of one case with one library, streamed or not."""
 
     def __init__(self, library: Library, ways: Ways, model: str, oracle: dict):
         self.library, self.ways, self.model, self.oracle = library, ways, model, oracle
@@ -250,7 +250,7 @@ def main() -> int:
             # asked the same twice, that counts.
             ModelServer(installation, FOLDER, caches_prompts=not given.all) as model,
             Mock() as mock,
-            # What a model says at no temperature it would say again: but for the long figures it is asked once.
+            # At temperature zero a model repeats its reply, so each request is sent once, except for the long figures.
             Trouble(model.origin, remembers=not given.all) as trouble,
             # What the libraries of Google ask for is one version further than what the mock answers.
             Trouble(mock.origin, ("/v1/models/", "/v1beta/models/")) as mocked,
@@ -267,7 +267,7 @@ def main() -> int:
             with (
                 Gateway(folder / "plain", upstreams) as plain,
                 Gateway(folder / "tls", upstreams, tls=True) as secured,
-                # What is waited for in vain is given up while the library still waits.
+                # A hopeless wait is given up while the library still waits.
                 Gateway(folder / "impatient", upstreams, limits={"idle_seconds": 3, "reconnect_seconds": 2}) as impatient,
                 Witness(plain.origin) as witness,
             ):

@@ -31,7 +31,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "real_model"))
 
-# No test waits longer for anything.
+# Upper limit of every wait in the tests.
 PATIENCE_SECONDS = 60
 HOP_BY_HOP = {"connection", "transfer-encoding", "content-length", "keep-alive", "host"}
 # What is for this server, and not for the one behind.
@@ -72,7 +72,7 @@ class Trouble:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
-            # An answer in several writes waits for nobody's acknowledgement.
+            # A reply in several writes must not wait for acknowledgements.
             disable_nagle_algorithm = True
 
             def do_GET(self):

@@ -90,7 +90,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Upstream(Handler):
-    """Cuts a reply in the middle, and goes on with it when it is asked to."""
+    """Cuts a reply in the middle, and continues it on request."""
 
     def do_POST(self) -> None:
         request = json.loads(self.body())
@@ -182,7 +182,7 @@ def attributes(of: object) -> dict[str, object]:
 
 
 def received() -> list[tuple[dict[str, object], Span]]:
-    """Every span, with what is said of who sent it."""
+    """Returns every span with the resource attributes of its sender."""
     spans = []
     for _, body in Collector.requests:
         for of_resource in ExportTraceServiceRequest.FromString(body).resource_spans:
@@ -237,13 +237,13 @@ def check_spans(request_id: str) -> None:
 
 
 def check_metrics(families: dict[str, list]) -> None:
-    """Two calls of one model, and one that was refused: by the names and labels of the conventions."""
+    """Checks two calls of one model and a refused one, by the names and labels of the conventions."""
     of = {"gen_ai_operation_name": "chat", "gen_ai_provider_name": "openai"}
 
     def found(family: str, suffix: str, **labels: str) -> float | None:
         labels = of | labels
         samples = [sample for sample in families[family] if sample.name == family + suffix]
-        # A label without a value is none.
+        # A label with an empty value counts as absent.
         return next((s.value for s in samples if {k: v for k, v in s.labels.items() if v} == labels), None)
 
     duration, tokens = "gen_ai_client_operation_duration_seconds", "gen_ai_client_token_usage"
@@ -287,7 +287,7 @@ def main() -> None:
         status, headers, body = gateway.ask("gpt-4o")
         assert status == 200 and json.loads(body)["choices"][0]["message"]["content"] == TEXT, body
         assert gateway.ask("refused")[0] == 401
-        # While it serves: a trace that only comes at the end helps nobody.
+        # Checked while it serves: traces must not arrive only at shutdown.
         wait_for(30, lambda: len(received()) >= 5)
         families = gateway.metrics()
     check_spans(headers["x-endmark-request"])

@@ -17,14 +17,14 @@ TEXTS = ["deep arrays", "json lines", "repeated ' '", "repeated '\\n'", "repeate
          "repeated '漢'", "words", "distinct words", "sentences on lines", "list items", "numbered items", "table rows", "one wide row",
          "fences", "long fence of code", "quotes in quotes", "opening tags", "half tags", "comments", "links", "open links",
          "an answer about the cut", "no spaces", "dots of omission", "code spans"]
-# What a model says when it is asked for the rest: the same, cut again; a few words; or the same and no more.
+# Replies of a model to a continuation request: the same, cut again; a few words; or the same and no more.
 RESTS = {
     "again": lambda text: (text, True),
     "short": lambda text: (' and the rest."]}', False),
     "same": lambda text: (text, False),
     "talk": lambda text: ("Here is the rest: " + text, False),
 }
-# So long a request may take; its CPU time is what is measured.
+# Time limit of a request in seconds; the measured value is its CPU time.
 PATIENCE = 60
 # With a budget each prompt is counted before it is sent.
 BUDGET = ["--set", "budget.session_tokens=1000000000"]

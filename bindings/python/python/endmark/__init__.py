@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 
-# What each module has, as the stub says it. A module is loaded at the first use of one of its names, since most users need few of them.
+# The public names of each module, as in the stub. A module is loaded when one of its names is first used, since most users need few.
 _NAMES = {
     "_texts": (
         "AskedFrom Completed Detection Format Merged Seam Stitched Unfinished build_resume_prompt complete detect"
