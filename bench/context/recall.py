@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Future-reference recall of compaction (CX-4), next to two policies that others have.
+"""Future-reference recall of compaction (CX-4), next to two common policies.
 
-For every tool call of a recorded conversation the history before it is compacted. Counted are the values (four
-characters or more) that the agent then really put into the call's arguments and that stood in the history: how many of
-them still stand in the request afterwards. No model and no labels: the truth is what the agent did next.
+For every tool call of a recorded conversation, the history before it is compacted. The score counts the values (four
+characters or more) that the agent then put into the call's arguments and that occurred in the history: how many of them
+are still in the request after compaction. It needs no model and no labels: the truth is the agent's next step.
 
     recall.py --data trajectories.json [--command "endmark compact --batch"] [--shares 0.35,0.2] [--gate]
 
-The data is a JSON list of objects with `traj`, messages of Chat Completions, as tau-bench records them; its path may
-also stand in ENDMARK_TAU_BENCH. `--other-ids` replaces every id by one of another shape first.
+The data is a JSON list of objects with `traj`, messages of Chat Completions, as tau-bench records them; ENDMARK_TAU_BENCH
+can also give its path. `--other-ids` first replaces every id by one of another shape.
 """
 
 import argparse
@@ -52,12 +52,12 @@ WORD = re.compile(r"[\w./:@-]{4,}")
 
 
 def words_of(value):
-    """What a command names: words with more than lower-case letters in them, as paths, identifiers and numbers have."""
+    """Returns the words of a command that contain more than lower-case letters, such as paths, identifiers and numbers."""
     return {word.strip(".:") for word in WORD.findall(value) if re.search(r"[^a-z]", word.strip(".:"))}
 
 
 def cases(conversations, by_words=False):
-    """The history before each call, and the values that the call had and the history shows."""
+    """Yields the history before each call, and the values of the call that occur in this history."""
     for conversation in conversations:
         messages = conversation["traj"]
         for position, message in enumerate(messages):
@@ -79,7 +79,7 @@ IDS = re.compile(r"\b(?:[a-z]+(?:_[a-z]+)*_\d{4,}|[A-Z]{3}\d{3}|(?=[A-Z0-9]*\d)(
 
 
 def other_id(match):
-    """Another shape for an id: letters alone, digits in groups, or hexadecimal with a prefix."""
+    """Returns an id of another shape: letters only, digits in groups, or hexadecimal with a prefix."""
     digest = hashlib.sha256(match.group().encode()).hexdigest()
     kind = int(digest[:2], 16) % 3
     if kind == 0:
@@ -90,7 +90,7 @@ def other_id(match):
 
 
 def endmark(command, histories, share):
-    """The histories after `endmark compact --batch`; several processes, in order."""
+    """Returns the histories after `endmark compact --batch`; runs several processes and keeps the order."""
     def run(part):
         lines = [json.dumps({"id": number, "for": "openai_chat", "request": history, "keep_share": share}) for number, history in part]
         answer = subprocess.run(shlex.split(command), input="\n".join(lines) + "\n", capture_output=True, text=True)
@@ -121,7 +121,7 @@ def cleared(histories, keep):
 
 
 def pinned(history):
-    """The share of a history that its first and its newest message have."""
+    """Returns the share of a history taken by its first and its newest message."""
     return (len(text_of(history[0])) + len(text_of(history[-1]))) / max(1, len(visible(history)))
 
 

@@ -160,7 +160,7 @@ def main() -> int:
                 for count in COUNTS:
                     size, millis, peak = measured(program, upstream, Path(folder), name, stream, count)
                     per_call = (peak * 1000 / count, millis * 1000 / count)
-                    # The first thousand hide in what the process has anyway: bars begin behind them.
+                    # The baseline memory of the process hides the cost of the first thousand calls, so comparison begins at 4,000.
                     first = first or (per_call if count >= 4_000 else None)
                     kind = f"{name}, {'stream' if stream else 'whole'}"
                     print(f"| {kind} | {count:,} | {size / 1e6:.2f} | {peak:.1f} | {per_call[0]:.2f} | {millis:.0f} | {per_call[1]:.1f} |", flush=True)

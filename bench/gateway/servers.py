@@ -112,7 +112,7 @@ def built(program: str, manifest: Path, package: str) -> Path:
     """Builds a program for release and returns its path."""
     import json
 
-    # A build of its own where it is told to be: the two workspaces share nothing.
+    # Built from its own manifest: the two workspaces share nothing.
     build = ["cargo", "build", "--release", "--locked", "--manifest-path", str(manifest), "--package", package]
     subprocess.run([*build, "--bin", program], check=True)
     metadata = ["cargo", "metadata", "--format-version", "1", "--no-deps", "--manifest-path", str(manifest)]

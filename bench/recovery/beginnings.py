@@ -38,20 +38,20 @@ class Scene:
 
 @dataclass(frozen=True)
 class Core:
-    """What the model wrote of the document itself, without what it said around it."""
+    """The model's part of the document itself, without the text around it."""
 
     text: str
     alone: bool = False
-    """It is the whole document again, in other words than before."""
+    """The text restarts the whole document, in another form than before."""
 
 
 def settled(text: str, format_: str) -> json_text.Settled:
-    """What is settled of a cut text; where there are no tokens, everything."""
+    """Returns the settled part of a cut text; all of it in a format without tokens."""
     return json_text.settled(text) if format_ in ("json", "jsonl") else json_text.Settled(len(text), "")
 
 
 def from_place(scene: Scene, place: int) -> Core | None:
-    """The document from an earlier place on."""
+    """Continues from an earlier place in the document."""
     return Core(scene.truth[place : scene.end]) if 0 <= place < scene.start else None
 
 
@@ -60,12 +60,12 @@ def exact(scene: Scene, _chance: Chance) -> Core | None:
 
 
 def token(scene: Scene, _chance: Chance) -> Core | None:
-    """From the last settled token, though the cut is later."""
+    """Continues from the last settled token, although the cut is later."""
     return Core(scene.truth[scene.settled.index : scene.end]) if scene.settled.index < scene.cut else None
 
 
 def _unbroken(scene: Scene, place: int) -> int:
-    """The place, moved so that no escape is taken apart."""
+    """Returns the place, moved so that no escape is split."""
     while scene.has_tokens and place > 0 and scene.truth[place - 1] == "\\":
         place -= 1
     return place
@@ -88,7 +88,7 @@ def tail(scene: Scene, chance: Chance) -> Core | None:
 
 
 def last_line(scene: Scene, _chance: Chance) -> Core | None:
-    """From the beginning of the line (also a line within a JSON string) or of the row."""
+    """Continues from the beginning of the line (also a line within a JSON string) or of the row."""
     before = scene.truth[: scene.start]
     places = [before.rfind("\n") + 1]
     if scene.has_tokens and scene.settled.string_start is not None:
@@ -117,12 +117,12 @@ def restart_string(scene: Scene, chance: Chance) -> Core | None:
 
 
 def restart_object(scene: Scene, _chance: Chance) -> Core | None:
-    """From the innermost open bracket that is not the whole document."""
+    """Continues from the innermost open bracket that is not the whole document."""
     return from_place(scene, scene.settled.open[-1]) if len(scene.settled.open) > 1 else None
 
 
 def restart_line(scene: Scene, _chance: Chance) -> Core | None:
-    """The record of a JSON Lines text, or the element of a tags text, from its beginning."""
+    """Continues from the beginning of the record of a JSON Lines text, or of the element of a tags text."""
     place = scene.truth.rfind("\n", 0, scene.start) + 1
     if scene.format == "tags":
         place = scene.truth.rfind("<record", 0, scene.start)
@@ -134,13 +134,13 @@ def restart_document(scene: Scene, _chance: Chance) -> Core | None:
 
 
 def restart_block(scene: Scene, _chance: Chance) -> Core | None:
-    """The open code block of a Markdown text from its fence on."""
+    """Continues from the fence of the open code block of a Markdown text."""
     fence = open_fence(scene.truth[: scene.start])
     return from_place(scene, fence) if fence is not None else None
 
 
 def restart_formatted(scene: Scene, chance: Chance) -> Core | None:
-    """The whole document again with other white space."""
+    """Restarts the whole document with other white space."""
     if not scene.last:
         return None
     if scene.format == "jsonl":
@@ -157,13 +157,13 @@ def _formatted(text: str, layout: str) -> str:
 
 
 def _other_escapes(text: str) -> str:
-    """Escapes written as letters, or where there are none, letters as escapes."""
+    """Replaces escapes by letters, or letters by escapes if there are no escapes."""
     raw = json_text.unescaped(text)
     return raw if raw != text else json_text.escaped(text)
 
 
 def restart_escaped(scene: Scene, _chance: Chance) -> Core | None:
-    """The whole document again with letters beyond ASCII written the other way."""
+    """Restarts the whole document with letters beyond ASCII written the other way."""
     text = _other_escapes(scene.truth)
     if not scene.last or text.startswith(scene.truth[: scene.cut]):
         return None
@@ -171,7 +171,7 @@ def restart_escaped(scene: Scene, _chance: Chance) -> Core | None:
 
 
 def escapes_switched(scene: Scene, _chance: Chance) -> Core | None:
-    """Exactly from there on, but with letters beyond ASCII written the other way."""
+    """Continues exactly from the start, but with letters beyond ASCII written the other way."""
     if scene.start != scene.settled.index:
         return None
     rest = scene.truth[scene.start : scene.end]
@@ -180,7 +180,7 @@ def escapes_switched(scene: Scene, _chance: Chance) -> Core | None:
 
 
 def escapes_forgotten(scene: Scene, _chance: Chance) -> Core | None:
-    """The rest of the open string with real line ends and tabs instead of escaped ones."""
+    """Continues the open string with real line ends and tabs instead of escaped ones."""
     if scene.settled.string_start is None or scene.start != scene.settled.index:
         return None
     rest = scene.truth[scene.start : scene.end]
@@ -191,7 +191,7 @@ def escapes_forgotten(scene: Scene, _chance: Chance) -> Core | None:
 
 
 def other_layout(scene: Scene, chance: Chance) -> Core | None:
-    """Exactly from there on, but laid out otherwise from the next token on."""
+    """Continues exactly from the start, but with another layout from the next token on."""
     if scene.format != "json" or not scene.last or scene.start != scene.cut:
         return None
     tokens = json_text.tokens_of(scene.truth)
@@ -229,7 +229,7 @@ _FENCE = re.compile(r"^(`{3,})([^\n`]*)$", re.MULTILINE)
 
 
 def open_fence(text: str) -> int | None:
-    """Where the Markdown code block begins that is open at the end of the text, if one is."""
+    """Returns the start of the Markdown code block that is open at the end of the text, if there is one."""
     opened: tuple[int, int] | None = None
     for found in _FENCE.finditer(text.replace("\r\n", " \n")):
         if opened is None:

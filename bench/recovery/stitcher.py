@@ -1,4 +1,4 @@
-"""Runs a stitcher's command: cases in on its standard input, answers out, in order."""
+"""Runs a stitcher's command: sends cases to its standard input and reads the answers in order."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any
 from cases import Case
 
 PATIENCE_SECONDS = 900.0
-"""A command that gives no answer for so long is stopped."""
+"""A command that gives no answer for this many seconds is stopped."""
 
 
 def answers(command: str, cases: Iterable[Case]) -> Iterator[tuple[Case, dict[str, Any] | None]]:
-    """Every case with its answer, None where there is none.
+    """Yields every case with its answer, or None if there is no answer.
 
-    Cases wait for their answers in a file, not in memory, since a command may answer only when it has read all.
+    Cases wait for their answers in a file, not in memory, since a command may answer only after reading all of them.
     """
     with tempfile.TemporaryFile("w+b") as waiting:
         process = subprocess.Popen(

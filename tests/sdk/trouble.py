@@ -34,9 +34,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "real_model"))
 # Upper limit of every wait in the tests.
 PATIENCE_SECONDS = 60
 HOP_BY_HOP = {"connection", "transfer-encoding", "content-length", "keep-alive", "host"}
-# What is for this server, and not for the one behind.
+# Headers for this server only; they are not passed on.
 OWN = {"x-trouble", "accept-encoding"}
-# The first characters of what gzip makes.
+# The first two bytes of gzip data.
 GZIP = b"\x1f\x8b"
 
 
@@ -53,7 +53,7 @@ class Gone(Exception):
 
 
 class Trouble:
-    """The server, on a port of its own, in front of the server at `origin`."""
+    """The server, on its own port, in front of the server at `origin`."""
 
     def __init__(self, origin: str, paths: tuple[str, str] = ("", ""), remembers: bool = False):
         self.target = origin.removeprefix("http://")
@@ -100,12 +100,12 @@ class Trouble:
         self.server.server_close()
 
     def requests(self, name: str) -> int:
-        """How many requests of this name came."""
+        """Returns how many requests with this name arrived."""
         with self.lock:
             return self.asked.get(name, 0)
 
     def came_compressed(self, name: str) -> bool:
-        """Whether the first request of this name came compressed."""
+        """Returns whether the first request with this name was compressed."""
         with self.lock:
             return name in self.compressed
 
@@ -115,7 +115,7 @@ class Trouble:
             return self.passed.get(name)
 
     def saw_it_go(self, name: str) -> bool:
-        """Whether the client of a request of this name closed the connection before its end."""
+        """Returns whether the client of a request with this name closed the connection early."""
         deadline = time.monotonic() + 10
         while time.monotonic() < deadline:
             with self.lock:
@@ -172,7 +172,7 @@ class Trouble:
             server.close()
 
     def kept_back(self) -> set[str]:
-        """The headers of a request that are for this server alone."""
+        """Returns the request headers that are for this server alone."""
         return OWN
 
     @staticmethod
