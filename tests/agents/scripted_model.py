@@ -1,4 +1,4 @@
-"""A model that does what a script says, in three wire formats, and writes down what it was asked.
+"""A model that follows a script, in three wire formats, and records its requests.
 
 It calls the agent's shell once, says that it is done, and calls it once more if the agent is held to its artifact.
 """

@@ -6,8 +6,8 @@
     python3 tests/real_model/test_resume.py --full     # more cuts
     python3 tests/real_model/test_resume.py --only calls --only dropped
 
-Every comparison is made with what the same server says at the same time: the text of a small quantised model depends
-on the machine it runs on.
+Every result is compared with a reply of the same server at the same time: the text of a small quantised model depends
+on the machine.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Trial:
 
 
 def shortened(text: str) -> str:
-    """A text for a failure's message: a small model can say the same sentence a hundred times."""
+    """Shortens a text for a failure message: a small model can repeat the same sentence a hundred times."""
     return repr(text) if len(text) <= 700 else f"{text[:500]!r} … {text[-150:]!r} ({len(text)} characters)"
 
 
@@ -135,7 +135,7 @@ def texts_by_prompt(trial: Trial) -> None:
 
 
 def judge_asked(trial: Trial, name: str, mode: str, first: Reply, uncut: Reply, reply: Reply) -> None:
-    """In words, this model often answers something else. Whole or honestly refused are both right."""
+    """Checks a prompted continuation. This model often answers something else: whole and honestly refused are both right."""
     row = f"text, in words ({mode})"
     strategies, rewritten = trial.book(first, reply)
     starts = reply.text.startswith(first.text)
@@ -178,7 +178,7 @@ def documents(trial: Trial) -> None:
                 # A demanded grammar that is not closed is resumed without being asked to.
                 reply = trial.prefill.ask(question, stream=stream, max_tokens=tokens)
                 whole = reply.finish_reason == "stop" and reply.outcome == "resumed" and conforms(reply.text, schema)
-                # Under a grammar the server may read the cut text as other tokens than it wrote, and go on otherwise.
+                # Under a grammar the server may tokenise the cut text differently than it wrote it, and continue differently.
                 own = trial.oracle.own_continuation(question, first.text)
                 alike = {uncut.text: "identical", own: "as the server itself"}.get(reply.text, "valid, other text")
                 whole = whole and reply.text.startswith(first.text)
@@ -190,7 +190,7 @@ def documents(trial: Trial) -> None:
 
 
 def judge_asked_document(trial: Trial, name: str, schema: dict, first: Reply, reply: Reply, stream: bool) -> None:
-    """By a prompt the rest comes without the grammar that held the beginning to its schema."""
+    """A prompted continuation comes without the grammar that held the beginning to its schema."""
     row = "document, prompt"
     begins = reply.text.startswith(first.text)
     if reply.finish_reason == "length":
@@ -200,7 +200,7 @@ def judge_asked_document(trial: Trial, name: str, schema: dict, first: Reply, re
         # A body that was not sent yet may begin differently than its first call did.
         trial.expect(row, conforms(reply.text, schema), name, reply, as_what="whole")
     else:
-        # What was streamed cannot be corrected any more, only disclosed.
+        # Streamed text cannot be corrected any more, only disclosed.
         disclosed = reply.schema == "invalid" and is_json(reply.text)
         right = begins and (conforms(reply.text, schema) or disclosed)
         trial.expect(row, right, name, reply, as_what="whole, told invalid" if disclosed else "whole")
@@ -244,7 +244,7 @@ def clients_decide(trial: Trial) -> None:
 
 
 def dropped(trial: Trial) -> None:
-    """The server is killed while it speaks, and comes back while Endmark is asking for the rest."""
+    """The server is killed during a reply, and returns while Endmark requests the rest."""
     question = text_questions()[0]
     uncut = trial.oracle.uncut(question)
     for after in (10, 30, 60) if trial.full else (30,):
@@ -287,7 +287,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.program:
         gateway.program = lambda: arguments.program.resolve()
-    # A plain kill, too, stops what was started.
+    # SIGTERM, too, must stop the started processes.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     begun = time.monotonic()
     upstream = {"format": "openai"}
@@ -296,7 +296,7 @@ def main() -> int:
             "prefill": {**upstream, "base_url": server.base_url, "prefill": "auto"},
             "prompt": {**upstream, "base_url": server.base_url, "prefill": "never"},
         }
-        # A small model can talk without end; its continuation needs no more than the uncut reply may have.
+        # A small model can write without end; its continuation needs no more tokens than the uncut reply may have.
         with Gateway(FOLDER / "test", upstreams, {"mode": "auto", "continuation_tokens": UNCUT_TOKENS}) as endmark:
             trial = Trial(server, endmark, arguments.full)
             for subject in arguments.only or SUBJECTS:

@@ -1,4 +1,4 @@
-"""The table: what is asked, what goes wrong, and what an application has to get."""
+"""The table of cases: the request, the fault, and the result that an application has to get."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ sys.path.insert(0, str(REAL_MODEL))
 from model_server import SetUpError  # noqa: E402
 
 PROMPTS = json.loads((REAL_MODEL / "prompts.json").read_text())
-# Each reply ends by itself after some thirty to sixty tokens, so that a cut is a cut.
+# Each reply ends by itself after 30 to 60 tokens, so that a lower limit always cuts it.
 TEXT = "Who was Marie Curie? Answer in one sentence."
 DOCUMENT = PROMPTS["documents"][0]
 CALLS = PROMPTS["calls"]
-# So that a model that runs on costs seconds and no minutes.
+# Bounds a model that does not stop: it costs seconds instead of minutes.
 MOST_TOKENS = 120
 # Token limit of a cut call, well within its arguments.
 CUT_CALL_TOKENS = 50
@@ -84,9 +84,9 @@ def call_prompt() -> str:
 
 
 def choose_call(origin: str, model: str) -> None:
-    """Takes the request that the model answers with the shortest call that ends by itself.
+    """Chooses the request that the model answers with the shortest call that ends by itself.
 
-    A small model may call no tool, or write on and on; which request makes it do so depends on the machine.
+    A small model may call no tool, or write without end; which request causes this depends on the machine.
     """
     calls = {}
     for prompt in CALLS["prompts"]:
@@ -201,13 +201,13 @@ def is_mocked(format: str, kind: str) -> bool:
 
 
 def body(format: str, case: Case, model: str) -> dict:
-    """What is sent. A mock knows what to say by the model."""
+    """Returns the body to send. A mock chooses its reply by the model."""
     if is_mocked(format, case.kind):
         model = f"{case.kind}-{'cut' if case.max_tokens else 'whole'}"
     return BODIES[format](case.kind, model, case.max_tokens)
 
 
 def cases_for(format: str, without: tuple[str, ...] = ()) -> list[Case]:
-    """The rows that make sense in a format, but for those that a library cannot do."""
+    """Returns the rows that make sense in a format, except those that a library cannot do."""
     left_out = WITHOUT.get(format, set()).union(without)
     return [case for case in CASES if case.name not in left_out]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The official libraries as they are, once directly and once through Endmark, over one table of cases.
+"""Runs the unmodified official libraries over one table of cases, once directly and once through Endmark.
 
     cargo build --release --package endmark-cli
     python3 tests/sdk/test_sdk.py
 
-The server is a real model; what goes wrong is done to its replies on their way. `--document` writes what came of it into
+The server is a real model; faults are injected into its replies on their way. `--document` writes the results into
 docs/compatibility.md.
 """
 
@@ -45,7 +45,7 @@ class Mock(mocks.Process):
 
 
 class Ways:
-    """The addresses of the servers: themselves, with Endmark before them, and that over TLS."""
+    """The addresses of the servers: direct, behind Endmark, and behind Endmark over TLS."""
 
     def __init__(self, model: Trouble, mock: Trouble, plain: Gateway, secured: Gateway, impatient: Gateway, witness: Witness):
         self.model, self.mock = model, mock
@@ -84,7 +84,7 @@ class Row:
         return self.library.ask(asked), name
 
     def problems(self, case: Case, stream: bool) -> tuple[list[str], str]:
-        """What is not as it has to be, and what the library did alone."""
+        """Returns every deviation from the expected result, and what the library did directly."""
         direct, alone = None, ""
         if case.direct or case.outcome == "same":
             direct, _ = self.ask(case, stream, self.ways.directly(self.sdk.format, case), {})
@@ -111,7 +111,7 @@ class Row:
         return whole is None or bool(direct.get("error")) or (direct["text"], direct["calls"]) != (whole["text"], whole["calls"])
 
     def wrong(self, case: Case, stream: bool, direct: dict | None, answer: dict, name: str):
-        """Everything that is wrong with what came through Endmark."""
+        """Yields every fault of the result that came through Endmark."""
         words = self.sdk.finishes
         if case.outcome == "error":
             if not answer.get("error") or not answer["is_own"]:
@@ -135,7 +135,7 @@ class Row:
             yield f"not the same bytes:\n{trouble.body(name)}\nand through Endmark\n{self.ways.witness.body(name)}"
         if case.outcome == "same" and answer["whole"] != direct["whole"]:
             yield f"not the same: {answer['whole']}, directly {direct['whole']}"
-        # A cut that was wanted passes as it came, but never with a server's word for what is whole.
+        # A wanted cut passes unchanged, but never with a server's finish reason for a whole reply.
         if case.outcome == "cut" and (answer["text"], answer["finish"]) != (direct["text"], words["limit"]):
             yield f"not the cut reply: {brief(answer)}"
         if case.outcome in ("same", "whole"):
@@ -157,7 +157,7 @@ def is_more(answer: dict, direct: dict | None) -> bool:
 
 
 def calls(answer: dict) -> list:
-    """The calls, with their arguments as values; None for arguments that are no JSON."""
+    """Returns the calls, with their arguments as values; None for arguments that are not JSON."""
     return [(name, value(arguments)) for name, arguments in answer["calls"]]
 
 
@@ -175,7 +175,7 @@ def brief(answer: dict) -> str:
 
 
 def tried(sdk: Sdk, ways: Ways, model: str) -> tuple[dict, dict]:
-    """The problems of every case, and what the library does alone, by case and streaming."""
+    """Returns the problems of every case, and what the library does directly, by case and streaming."""
     problems, alone, oracle = {}, {}, {}
     with Library(sdk, CERTIFICATE) as library:
         row = Row(library, ways, model, oracle)
@@ -217,7 +217,7 @@ def matrix(results: dict[Sdk, tuple[dict, dict]]) -> dict[str, str]:
 
 
 def document(tables: dict[str, str]) -> None:
-    """Writes the tables into the page, and leaves those of other formats."""
+    """Writes the tables into the page, and keeps those of other formats."""
     text = DOCUMENT.read_text()
     for format, table in tables.items():
         marked = re.compile(rf"(<!-- {format}: written by tests/sdk -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -5,7 +5,7 @@ of Prometheus' own library.
     python3 tests/telemetry/test_telemetry.py
     python3 tests/telemetry/test_telemetry.py --built     with the one that the tests were built with
 
-Builds `endmark` with the feature `otel`, puts it in front of an upstream that cuts what it says, receives its spans over
+Builds `endmark` with the feature `otel`, puts it in front of an upstream that cuts its replies, receives its spans over
 OTLP and reads its metrics.
 """
 
@@ -56,8 +56,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (  # noqa: 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status  # noqa: E402
 from prometheus_client.openmetrics.parser import text_string_to_metric_families  # noqa: E402
 
-# One for each place where a secret, or what people said, can enter. The model's name is no secret. A request has one
-# secret: the gateway refuses two different ones.
+# One canary for each place where a secret, or user content, can enter. The model's name is not secret. Each request
+# carries one secret, since the gateway refuses two different ones.
 SECRET = "canary-Secret-1"
 CANARIES = {
     "authorization": SECRET,
@@ -125,7 +125,7 @@ def serve(handler: type[Handler]) -> ThreadingHTTPServer:
 
 
 class Gateway:
-    """`endmark serve` with these variables; all spans are sent when it has stopped."""
+    """`endmark serve` with these variables; it has sent all spans when it stops."""
 
     def __init__(self, program: Path, upstream: int, environment: dict[str, str]):
         self.port, self.folder = free_port(), tempfile.TemporaryDirectory(prefix="endmark-telemetry-")
@@ -146,7 +146,7 @@ class Gateway:
         self.folder.cleanup()
 
     def metrics(self) -> dict[str, list]:
-        """The samples of each family, as Prometheus' own library reads them."""
+        """Returns the samples of each family, as parsed by Prometheus' own library."""
         with DIRECT.open(f"http://127.0.0.1:{self.port}/endmark/metrics", timeout=30) as answer:
             assert answer.headers["content-type"].startswith("application/openmetrics-text")
             return {of.name: of.samples for of in text_string_to_metric_families(answer.read().decode())}
