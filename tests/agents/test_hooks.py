@@ -93,14 +93,14 @@ AGENTS = [
 
 @dataclass(frozen=True)
 class Work:
-    """What an agent came to."""
+    """Result of an agent's work."""
 
     code: int
     output: str
     # By how many characters the request that followed the command was longer than the one before, and whether the row was in it.
     growth: int
     has_row: bool
-    # Whether the rest of the output can be read where the request says.
+    # Whether the rest of the output can be read at the place that the request names.
     is_read: bool
     report: bool
 

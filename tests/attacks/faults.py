@@ -31,7 +31,7 @@ SECONDS = float(os.environ.get("FAULT_SECONDS", "10"))
 
 
 def clock(folder):
-    """The wall clock jumps forth and back by days, again and again."""
+    """The wall clock repeatedly jumps forward and back by days."""
     library = next(iter(glob.glob("/usr/lib/*/faketime/libfaketime.so.1")), None)
     assert library, "libfaketime is not installed: apt-get install faketime"
     now = os.path.join(folder, "now")
@@ -95,11 +95,11 @@ def locked(folder):
         shell.stdin.write(".timeout 5000\nBEGIN IMMEDIATE;\nSELECT 'locked';\n")
         shell.stdin.flush()
         assert shell.stdout.readline() == "locked\n"
-        # Of a model that it knows nothing of, it asks the store for that, too.
+        # For a model without known usage it asks the store, too.
         for model, (name, limit) in enumerate((("whole", None), ("cut", 3))):
             said, times[name] = gateway.ask(limit, model=f"unknown-{model}")
             assert said == WORDS, said
-        # The store is waited for two seconds, over all; the rest is slack for a loaded machine.
+        # Waiting for the store takes at most two seconds in total; the rest is slack for a loaded machine.
         assert times["cut"] - times["calm"] < 3, times
         assert gateway.ready()["status"] == "degraded"
         shell.kill()
@@ -134,7 +134,7 @@ def removed(folder):
 
 
 def flapping(folder):
-    """An upstream that comes and goes, refuses, resets, and stops in the middle, while eight clients go on."""
+    """An upstream goes down and comes back, refuses, resets, and stops mid-reply while eight clients keep sending."""
     model = upstream()
 
     def change(fault):
@@ -153,7 +153,7 @@ def flapping(folder):
 
 
 def under_faults(gateway, faults, change):
-    """Eight clients ask for whole and cut replies through all faults; whatever they get is whole or an error."""
+    """Eight clients request whole and cut replies through all faults; every result is whole or an error."""
     seen, over = collections.Counter(), threading.Event()
 
     def client(number):
@@ -191,7 +191,7 @@ def under_faults(gateway, faults, change):
 
 
 def secure(folder):
-    """The same faults in streams of HTTP/2, behind TLS."""
+    """The same faults in HTTP/2 streams over TLS."""
     server, authority = secure_upstream(folder)
     options = ("--set", f"ca_file={authority}", "--set", "retry.max_retries=2", "--set", "limits.first_byte_seconds=2")
     with Gateway(folder, f"https://localhost:{server.port}/v1", *options) as gateway:

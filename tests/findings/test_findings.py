@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A realistic audit through `endmark findings`, and its SARIF in the hands of others.
+"""A realistic audit through `endmark findings`, and its SARIF output read by other tools.
 
     cargo build --release --package endmark-cli
     python3 tests/findings/test_findings.py
@@ -140,7 +140,7 @@ def check(report: Report, program: Path, folder: Path) -> None:
     results = sarif["runs"][0]["results"]
     kept = json.loads(endmark("--json", "findings", "report", "--team", "team.json", *names).stdout)["data"]["report"]
     report.says("findings in SARIF", len(results), len(kept["findings"]))
-    # Also those that were discarded are known: from a declared total, and from a checkpoint.
+    # Discarded findings are counted, too: from a declared total, and from a checkpoint.
     report.says("findings, with those not recovered", kept["disclosure"]["unrecovered"]["count"] + len(results), 300)
 
     # Another program reads it.

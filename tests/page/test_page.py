@@ -4,10 +4,11 @@
     cargo build --package endmark-cli
     python3 tests/page/test_page.py [--program target/debug/endmark] [--pictures docs/page]
 
-Each page is opened in light and dark, wide and 390 pixels narrow: without an error on the console, a request to another host, a
-finding of axe-core, a raw character that changes the direction of a text, or a page wider than its window. The numbers are those that the command prints with `--json`. A run that begins
-while the fleet is watched appears by itself, and so does a stream that is resumed while its list is watched. A kept output is paged and
-searched, a budget raised by its form, and a gateway that others reach asks for its key. Needs Chromium (Debian's package `chromium`)
+Each page is opened in light and dark, wide and 390 pixels narrow. It must have no console error, no request to another host,
+no finding of axe-core, no raw character that changes the direction of a text, and must not be wider than its window. The
+numbers must equal those that the command prints with `--json`. A run that begins while the fleet is watched appears by
+itself, and so does a stream that is resumed while its list is watched. A kept output is paged and searched, a budget is
+raised by its form, and a gateway that other machines reach asks for its key. Needs Chromium (Debian's package `chromium`)
 and npm.
 """
 
@@ -184,7 +185,7 @@ class Watched:
 
 
 def numbers(watched: Watched, place: Place) -> None:
-    """The figures of the overview and the list of usage are what the commands print."""
+    """The figures of the overview and the list of usage equal those that the commands print."""
     # A call leaves the span of seven days every other minute, perhaps between the page and the command.
     for attempt in range(3):
         watched.open("/endmark/")
@@ -257,7 +258,7 @@ def refused(watched: Watched, place: Place, axe: str) -> None:
 
 
 def worth_a_look(watched: Watched) -> None:
-    """The link in the line of state leads to as many requests as it says."""
+    """The link in the status line leads to as many requests as it states."""
     for span in ("24h", "7d", "30d"):
         watched.open(f"/endmark/?span={span}")
         link = watched.page.locator("h1.state a")

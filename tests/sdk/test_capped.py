@@ -45,7 +45,7 @@ def result() -> str:
 
 
 def said(path: str, text: str | None, arguments: str) -> dict:
-    """A reply in the format of the path: a text, or a call of the tool that reads."""
+    """Returns a reply in the format of the path: a text, or a call of the reading tool."""
     if path.endswith("/chat/completions"):
         function = {"name": "endmark_read", "arguments": arguments}
         calls = {"tool_calls": [{"id": "r1", "type": "function", "function": function}]}
@@ -73,7 +73,7 @@ def said(path: str, text: str | None, arguments: str) -> dict:
 
 
 class Model(BaseHTTPRequestHandler):
-    """Looks for the row that was left out wherever a marker names a handle, and then says what it found."""
+    """Looks for the omitted row wherever a marker names a handle, and then replies with what it found."""
 
     bodies: list[bytes] = []
 
@@ -167,7 +167,7 @@ LIBRARIES = {
 
 
 def failures(ask, direct: str, served: str, flood: str) -> list[str]:
-    """What is wrong with one library's way through the gateway."""
+    """Returns the failures of one library's requests through the gateway."""
     wrong = []
     Model.bodies.clear()
     ask(direct, None), ask(served, None)
