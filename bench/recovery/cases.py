@@ -228,7 +228,7 @@ def _went_on(
 
 
 def _wrapper_told(scene: Scene, core: str, text: str, visible: Evidence) -> Evidence:
-    """Returns whether the wrapper can be distinguished from the document: by the grammar, else by its position."""
+    """Returns the evidence that distinguishes the wrapper from the document: the grammar, else its form and position."""
     if scene.format in ("text", "markdown") or text == core:
         return visible if scene.format in ("text", "markdown") else Evidence.DECIDED
     as_it_stands = scene.truth[: scene.cut] + text + scene.truth[scene.end :]
