@@ -127,7 +127,7 @@ pub(crate) fn page(mut document: Document, paging: &Paging<'_>) -> Result<Docume
     }
 }
 
-/// As [`page`], also within its limit if a single item exceeds it: that item is shortened, with a warning.
+/// As `page`, also within its limit if a single item exceeds it: that item is shortened, with a warning.
 pub fn capped_page(document: Document, paging: &Paging<'_>) -> Result<Document, PageError> {
     Ok(cap(page(document, paging)?, paging.max_response_bytes))
 }

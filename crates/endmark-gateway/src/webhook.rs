@@ -39,7 +39,7 @@ const SIGNATURE: &str = "x-endmark-signature";
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let webhook = Webhook::new("http://127.0.0.1:9/hook?for=me", Some(Secret::new("shared".to_owned())))?;
 /// webhook.send(&serde_json::json!({"event": "run_finished"}));
-/// Before the program ends: wait at most this long for what is still queued.
+/// // Before the program ends: wait at most this long for what is still queued.
 /// let all_sent = webhook.flush(Duration::from_millis(1)).await;
 /// assert!(!all_sent, "no server listens there");
 /// # Ok(())

@@ -22,7 +22,7 @@ use super::{AskFailure, Join, Reply, Resume, ResumeAsk, ResumeOutcome, ResumePol
 /// let resumed = resume_if_truncated_async(ResumePolicy::default(), Some(Format::Json), first, |ask| async {
 ///     Ok((ask_the_model(ask.prompt).await, Join::Exact))
 /// });
-/// Your runtime awaits it. Here it is ready at once.
+/// // Your runtime awaits it. Here it is ready at once.
 /// # let mut resumed = pin!(resumed);
 /// # let Poll::Ready(outcome) = resumed.as_mut().poll(&mut Context::from_waker(Waker::noop())) else { panic!() };
 /// assert_eq!(outcome.into_text()?, r#"{"files": ["a.rs", "b.rs"]}"#);

@@ -24,7 +24,7 @@ const MIN_REJECTIONS: u32 = 2;
 /// use endmark_recovery::{Join, Reply, Resume, ResumeOutcome, ResumePolicy, ResumeStep, Stop};
 /// use endmark_text::Format;
 ///
-/// The model, which continues the message that it receives.
+/// // The model, which continues the message that it receives.
 /// let ask = |_so_far: &str| Reply::stopped(r#"ld"}"#, Stop::Normal);
 ///
 /// let first = Reply::stopped(r#"{"hello": "wor"#, Stop::Limit);
