@@ -151,7 +151,7 @@ impl Budgets {
         };
         let answer = match tokio::time::timeout(STORE_PATIENCE, recorder.hold(asked)).await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(error)) => return self.without_store(reserved, error.to_string()),
+            Ok(Err(error)) => return self.without_store(reserved, error.for_clients()),
             Err(_) => return self.without_store(reserved, "it does not answer".to_owned()),
         };
         match answer {

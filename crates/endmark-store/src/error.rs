@@ -219,6 +219,21 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Returns the message for clients of a gateway. It does not name the shared database, which is not theirs to know;
+    /// the log has the details.
+    ///
+    /// ```
+    /// use endmark_store::StoreError;
+    /// let error = StoreError::Database { address: "postgres://em@db/d".to_owned(), detail: "refused".to_owned() };
+    /// assert_eq!(error.for_clients(), "the shared database does not answer");
+    /// ```
+    pub fn for_clients(&self) -> String {
+        match self {
+            Self::Database { .. } => "the shared database does not answer".to_owned(),
+            other => other.to_string(),
+        }
+    }
+
     pub(crate) fn of_io(path: &Path, error: &io::Error) -> Self {
         if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) {
             return Self::of_nothing_there(path, error);

@@ -169,6 +169,8 @@ async fn calls_go_on_in_what_was_granted_while_the_database_is_gone_and_their_ro
     }
     assert!(has_failed && calls > 40, "{calls} calls");
     assert!(matches!(store.condition().failure, Some(StoreError::Database { .. })));
+    let unknown = store.key_of("sk-em-unknown").await;
+    assert!(matches!(unknown, Err(StoreError::Database { .. })), "it may be new: {unknown:?}");
     postgres.start_again();
     becomes(&postgres, ROWS, calls).await;
     assert!(call(&store, "em_after", "s", 1_000_000, 50, 50).await.unwrap());

@@ -33,7 +33,7 @@ pub(crate) async fn ready(gateway: &Gateway) -> Response<AnyBody> {
     let condition = gateway.store.condition();
     let problem = match asked {
         Err(_) => Some(format!("the store did not answer within {STORE_TIMEOUT:?}")),
-        Ok(Err(error)) => Some(error.to_string()),
+        Ok(Err(error)) => Some(error.for_clients()),
         Ok(Ok(_)) if condition.calls_not_noted => {
             Some("calls under way cannot be noted beside the store".to_owned())
         }
@@ -41,7 +41,7 @@ pub(crate) async fn ready(gateway: &Gateway) -> Response<AnyBody> {
             "its files were removed or replaced while they were open: it was begun anew, without what was recorded before"
                 .to_owned(),
         ),
-        Ok(Ok(_)) => condition.failure.map(|failure| failure.to_string()),
+        Ok(Ok(_)) => condition.failure.map(|failure| failure.for_clients()),
     };
     let body = match problem {
         None => "{\"status\":\"ready\"}\n".to_owned(),

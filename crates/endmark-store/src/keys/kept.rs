@@ -70,13 +70,18 @@ impl Store {
     /// Returns the key that has this secret, in any state.
     ///
     /// # Errors
-    /// [`StoreError`] if the store fails, or if the shared database has not confirmed its keys for an hour.
+    /// [`StoreError`] if the store fails, if the shared database has not confirmed its keys for an hour, or if it fails
+    /// and the secret is unknown: its key may be newer than the last confirmation.
     pub async fn key_of(&self, secret: &str) -> Result<Option<KeyOfSecret>, StoreError> {
         if let Some(shared) = &self.shared {
             shared.check_keys_age()?;
         }
         let sha256 = sha256_hex(secret.as_bytes());
-        self.read(move |reader: &Reader| reader.key_of_secret(&sha256)).await
+        let found = self.read(move |reader: &Reader| reader.key_of_secret(&sha256)).await?;
+        match self.shared.as_ref().and_then(|shared| shared.failure()) {
+            Some(failure) if found.is_none() => Err(failure),
+            _ => Ok(found),
+        }
     }
 }
 

@@ -30,6 +30,11 @@ pub enum PostgresAddressError {
     /// It is not a URL of PostgreSQL, or has an unknown parameter.
     #[error("the PostgreSQL URL cannot be used: write `postgres://USER:PASSWORD@HOST:PORT/DATABASE`")]
     Unusable,
+    /// Its password has a character that must be encoded: which part is the host is uncertain.
+    #[error(
+        "the PostgreSQL URL has more than one `@`: write `%40` for each `@` of the user and the password, and `%2F` for `/`"
+    )]
+    NotEncoded,
     /// It names no host.
     #[error("the PostgreSQL URL names no host: write `postgres://USER:PASSWORD@HOST:PORT/DATABASE`")]
     NoHost,
@@ -43,11 +48,12 @@ pub enum PostgresAddressError {
 
 impl PostgresAddress {
     /// Parses a URL. `sslmode` is `verify-full` or `disable`. The default is `verify-full`, or `disable` if every
-    /// host is this machine. `sslrootcert` names a PEM file with the authorities that may certify the server, instead
+    /// host is this machine and no `sslrootcert` is given. `sslrootcert` names a PEM file with the authorities that may certify the server, instead
     /// of the system's.
     ///
     /// # Errors
-    /// [`PostgresAddressError`] if it is not a URL, lacks a host or a database, or names an unsupported `sslmode`.
+    /// [`PostgresAddressError`] if it is not a URL, has more than one `@`, lacks a host or a database, or names an
+    /// unsupported `sslmode`.
     pub fn parse(url: &str) -> Result<Self, PostgresAddressError> {
         let (mut kept, mut mode, mut root_file) = (Vec::new(), None, None);
         let (address, query) = url.trim().split_once('?').unwrap_or((url.trim(), ""));
@@ -58,6 +64,10 @@ impl PostgresAddress {
                 _ => kept.push(parameter),
             }
         }
+        // The parser would take the rest of such a password for the host, which is shown.
+        if address.matches('@').count() > 1 {
+            return Err(PostgresAddressError::NotEncoded);
+        }
         let config = Config::from_str(&format!("{address}?{}", kept.join("&")));
         let config = config.map_err(|_| PostgresAddressError::Unusable)?;
         if config.get_hosts().is_empty() {
@@ -67,7 +77,7 @@ impl PostgresAddress {
             return Err(PostgresAddressError::NoDatabase);
         }
         let uses_tls = match mode {
-            None => !config.get_hosts().iter().all(is_this_machine),
+            None => root_file.is_some() || !config.get_hosts().iter().all(is_this_machine),
             Some("verify-full") => true,
             Some("disable") => false,
             Some(other) => return Err(PostgresAddressError::SslMode(other.to_owned())),
@@ -141,6 +151,7 @@ mod tests {
             ("postgres://u@localhost/d", false),
             ("postgres://u@127.0.0.1,db.example/d", true),
             ("postgres://u@[::1]/d", false),
+            ("postgres://u@[::1]/d?sslrootcert=/ca.pem", true),
             ("postgres://u@127.0.0.1/d?sslmode=verify-full&sslrootcert=/ca.pem", true),
             ("postgres://%2Frun%2Fpostgresql/d", false),
         ] {
@@ -158,6 +169,7 @@ mod tests {
             ("postgres://u:hunter2@db.example", PostgresAddressError::NoDatabase),
             ("postgres://u:hunter2@db.example/d?what=1", PostgresAddressError::Unusable),
             ("postgres:///d", PostgresAddressError::NoHost),
+            ("postgres://u:p@ss#w/hunter2@127.0.0.1/d", PostgresAddressError::NotEncoded),
             ("postgres://u:hunter2@db.example:x/d", PostgresAddressError::Unusable),
         ] {
             assert_eq!(PostgresAddress::parse(url), Err(error.clone()), "{url}");

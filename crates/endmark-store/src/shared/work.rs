@@ -120,6 +120,10 @@ impl Worker {
             error
         });
         let answer = outcome.as_ref().map(|_| ()).map_err(Clone::clone);
+        // A caller that gets an error also sees it in the condition of the store.
+        if let Err(error) = &outcome {
+            self.note(Some(error.clone()));
+        }
         for waiting in answers {
             // The caller may have gone away.
             let _ = waiting.send(answer.clone());
