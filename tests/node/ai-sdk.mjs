@@ -72,6 +72,18 @@ describe(`AI SDK ${version}`, () => {
     assert.equal(parts.filter((part) => part.type === "text-end").length, 1);
   });
 
+  test("a text that ends without a finish reason comes out whole", async () => {
+    const { generated, streamed } = await both("text ends");
+    for (const found of [generated, streamed]) assert.equal(found.text, TEXT);
+  });
+
+  test("a call without arguments is complete", async () => {
+    await generateText(options("empty whole"));
+    const plain = server.requests.length;
+    await generateText(options("empty whole", createEndmark()));
+    assert.equal(server.requests.length, 2 * plain);
+  });
+
   test("what was done is disclosed", async () => {
     const { providerMetadata } = await generateText(options("text limit", createEndmark()));
     assert.deepEqual(providerMetadata.endmark, { outcome: "resumed", attempts: 1 });

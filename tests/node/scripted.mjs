@@ -16,9 +16,13 @@ const TURNS = {
   call: [{ calls: [note(1)] }, { text: FINAL }],
   calls: [{ text: "I save two notes.", calls: [note(1), note(2)] }, { text: FINAL }],
   invalid: [{ calls: ['{"path": 5, "text": "x"}'] }, { text: FINAL }],
+  empty: [{ calls: [""] }, { text: FINAL }],
   refused: [{ text: "I cannot help with that." }],
   log: [{ calls: [note(1)] }, { read: true }, { text: FINAL }],
 };
+
+/** The finish reason of a cut reply: its connection breaks with `undefined`, and its stream just ends with null. */
+const HARMS = { limit: "length", never: "length", fails: "length", drop: undefined, ends: null };
 
 function reply(server, body) {
   const texts = body.messages.filter((message) => message.role === "user").map((message) => contentOf(message));
@@ -46,7 +50,7 @@ function reply(server, body) {
   if (kind === "refused") return { ...turn, finish: "content_filter" };
   const cut = (text) => text.slice(0, Math.floor(text.length * 0.6));
   const calls = turn.calls?.map((text, index) => (index === turn.calls.length - 1 ? cut(text) : text));
-  return { text: calls ? turn.text : cut(turn.text), calls, finish: harm === "drop" ? undefined : "length" };
+  return { text: calls ? turn.text : cut(turn.text), calls, finish: HARMS[harm] };
 }
 
 const contentOf = (message) =>
@@ -60,7 +64,7 @@ export async function scripted() {
     for await (const part of request) raw += part;
     const body = JSON.parse(raw);
     requests.push(body);
-    for (const call of body.messages.flatMap((message) => message.tool_calls ?? [])) JSON.parse(call.function.arguments);
+    for (const call of body.messages.flatMap((message) => message.tool_calls ?? [])) JSON.parse(call.function.arguments || "{}");
     const { text, calls, name = "save_note", finish, status } = reply(server, body);
     if (status) {
       response.writeHead(status, { "content-type": "application/json" });
@@ -81,9 +85,10 @@ export async function scripted() {
     for (const piece of text?.match(/.{1,7}/gs) ?? []) send({ content: piece });
     for (const call of tool_calls ?? []) {
       send({ tool_calls: [{ ...call, function: { name, arguments: "" } }] });
-      for (const piece of call.function.arguments.match(/.{1,7}/gs)) send({ tool_calls: [{ index: call.index, function: { arguments: piece } }] });
+      for (const piece of call.function.arguments.match(/.{1,7}/gs) ?? []) send({ tool_calls: [{ index: call.index, function: { arguments: piece } }] });
     }
     if (finish === undefined) return setTimeout(() => response.destroy(), 20);
+    if (finish === null) return response.end();
     send({}, finish);
     response.write(`data: ${JSON.stringify({ ...common, object: "chat.completion.chunk", choices: [], usage })}\n\n`);
     response.end("data: [DONE]\n\n");

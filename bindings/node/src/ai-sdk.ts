@@ -283,6 +283,8 @@ class Recovery {
     const outcomes = new Map<Block, Outcome>();
     const turnNumber = params.prompt.filter((message: any) => message.role === "assistant").length + 1;
     for (const block of blocks) {
+      // A call without arguments is complete: the SDK reads `{}`.
+      if (block.toolName !== undefined && block.text.trim() === "" && word(first.finishReason) === "tool-calls" && !first.ending) continue;
       const client = async (request: Ask | Correction): Promise<Reply> => {
         try {
           const answer = await ask(this.#continuation(block, params, request as Ask));
@@ -298,7 +300,7 @@ class Recovery {
       try {
         const reply = { ...received({ ...first, text: block.text } as Answered, params), reasoned: given.isReasoned };
         const outcome = await pipelineFor(this.#options, isJson).run(client, reply, { isSent, taskId: this.#options.taskId, turnNumber });
-        const isUnchanged = outcome.result === "whole" && outcome.text === block.text && first.finishReason !== undefined;
+        const isUnchanged = outcome.result === "whole" && outcome.text === block.text && !isMissing(first.finishReason);
         if (!isUnchanged) outcomes.set(block, outcome);
       } catch (error) {
         if (!isNotCut(error, block.toolName !== undefined && !isWhole(block.text))) throw error;
@@ -341,14 +343,24 @@ function withWord(finishReason: any, unified: string): any {
   return typeof finishReason === "string" ? unified : { ...finishReason, unified };
 }
 
+/**
+ * Whether the provider sent no finish reason. AI SDK 5 has one word for a missing and an unknown one; later versions also have the
+ * provider's own.
+ */
+function isMissing(finishReason: any): boolean {
+  if (finishReason === undefined || finishReason === "unknown") return true;
+  return typeof finishReason === "object" && finishReason.raw == null && ["other", "unknown"].includes(finishReason.unified);
+}
+
 function received({ text, finishReason, usage, ending }: Answered, params: Params): Reply {
   const unified = word(finishReason);
+  const stop = unified === "other" && finishReason.raw != null ? finishReason.raw : unified.replaceAll("-", "_");
   const stopped: Reply["ending"] = { error: "upstream_error", interrupted: "dropped" }[unified] as any;
   const tokens = usage?.outputTokens;
   return {
     text,
-    stop: finishReason === undefined || stopped ? undefined : unified.replaceAll("-", "_"),
-    ending: ending ?? stopped ?? (finishReason === undefined ? "dropped" : "clean"),
+    stop: isMissing(finishReason) || stopped ? undefined : stop,
+    ending: ending ?? stopped ?? (isMissing(finishReason) ? "dropped" : "clean"),
     outputTokens: typeof tokens === "object" ? tokens?.total : tokens,
     limit: params.maxOutputTokens,
   };

@@ -75,7 +75,11 @@ export function kind(value: unknown): string {
 /** Writes JSON in which each half of a surrogate pair is U+FFFD: UTF-8 cannot hold it. */
 export function json(value: unknown): string {
   try {
-    return JSON.stringify(value, (_, member) => (typeof member === "string" ? member.toWellFormed() : member)) ?? "null";
+    return JSON.stringify(value, (name, member) => {
+      // JSON would have null, which stands for a default.
+      if (typeof member === "number" && !Number.isFinite(member)) throw new RangeError(`\`${name}\` is ${member}`);
+      return typeof member === "string" ? member.toWellFormed() : member;
+    }) ?? "null";
   } catch (error) {
     throw new InvalidInput(`an argument cannot be written as JSON: ${String(error)}`, "invalid_argument");
   }
