@@ -73,7 +73,7 @@ def main() -> int:
     programs = folder / "node_modules" / ".bin"
     environment = os.environ | {"ENDMARK_CASES": str(BINDINGS / "cases.json")}
     types = "tsconfig.all.json" if arguments.all else "tsconfig.json"
-    commands = [[str(programs / "jest"), "--rootDir", str(suite), "--testTimeout", "60000"], [str(programs / "tsc"), "--project", str(suite / types)]]
+    commands = [[str(programs / "jest"), "--config", json.dumps({"rootDir": str(suite), "testTimeout": 60_000})], [str(programs / "tsc"), "--project", str(suite / types)]]
     node, node_22 = ["node"], [str(programs / "node")]
     frameworks = [("ai-sdk.mjs", "5", node)]
     if arguments.all:
