@@ -28,7 +28,7 @@ use crate::{Format, InToken, Verdict, escape_control_characters};
 /// let cut = br#"{"path": "a.rs", "tags": ["x", "y"], "line": 12"#;
 /// let completed = complete(cut, &Format::Json).unwrap();
 /// assert_eq!(completed.text, r#"{"path": "a.rs", "tags": ["x", "y"]}"#);
-/// The line may be 12 or 120: it is left out, and the object is known to lack something.
+/// // The line may be 12 or 120: it is left out, and the object is known to lack something.
 /// let unfinished: Vec<_> = completed.unfinished().map(|place| (place.pointer, place.kind)).collect();
 /// assert_eq!(unfinished, [("", UnfinishedKind::Object), ("/line", UnfinishedKind::Number)]);
 ///
