@@ -128,7 +128,7 @@ def main() -> int:
     packages = {machine: sbom.packages(ROOT, machine) for machine in MACHINES.values()}
     every = {package["id"]: package for listed in packages.values() for package in listed}
     of_libraries = [package for machine in MACHINES.values() for package in sbom.library_packages(ROOT, machine)]
-    # What several are made of comes from one registry, and has one name and version.
+    # A dependency of several comes from one registry, and has one name and version.
     known = {(package["name"], package["version"]) for package in every.values()}
     every |= {package["id"]: package for package in of_libraries if (package["name"], package["version"]) not in known}
     made = release(own, list(every.values()))

@@ -171,7 +171,7 @@ impl<'de> Deserialize<'de> for FieldPath {
     }
 }
 
-/// A set of paths, in which `[*]` stands for every item of a list and every member of a map.
+/// A set of paths, in which `[*]` matches every item of a list and every member of a map.
 ///
 /// ```
 /// use endmark_envelope::{FieldPath, FieldPattern};
@@ -248,7 +248,7 @@ impl FieldPattern {
         })
     }
 
-    /// Returns the steps. `None` stands for any step.
+    /// Returns the steps. `None` matches any step.
     pub fn steps(&self) -> impl Iterator<Item = Option<&Segment>> {
         self.0.iter().map(|step| match step {
             Step::Exactly(segment) => Some(segment),

@@ -64,7 +64,7 @@ pub(crate) struct Metrics {
     count_lost_lines: OnceLock<fn() -> u64>,
 }
 
-/// What the store reports when it is asked.
+/// Metrics of the condition that the store reports.
 #[derive(Default)]
 struct StoreMetrics {
     calls_open: Gauge,

@@ -189,7 +189,7 @@ impl Patience {
         match self.phase {
             Phase::Running => {
                 self.phase = Phase::Draining;
-                // What is already in the pipes is read, even if little time is left.
+                // The data already in the pipes is read, even if little time is left.
                 self.whole = self.whole.map(|latest| latest.max(Instant::now() + LINGER));
                 self.listen();
             }

@@ -63,7 +63,7 @@ pub struct Pipeline {
     step: PipelineStep,
 }
 
-/// What is delivered unless a correction is better.
+/// The reply that is delivered unless a correction is better.
 #[derive(Debug, Clone)]
 struct Draft {
     text: String,

@@ -103,7 +103,7 @@ pub struct CompletionReport {
 pub struct UnfinishedReport {
     /// A JSON Pointer; empty for the root.
     pub pointer: String,
-    /// What it is, such as `string` or `array`.
+    /// Its kind, such as `string` or `array`.
     pub kind: &'static str,
     /// Whether it is left out of the closed text.
     pub left_out: bool,

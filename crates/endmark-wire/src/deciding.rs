@@ -138,7 +138,7 @@ pub fn check(root: Value<'_>, fields: &'static [Deciding], limits: Limits) -> Re
 }
 
 /// Returns every model that a checked request names in its body: its own, and those of tools that query another
-/// model. `None` stands for a model that cannot be read.
+/// model. `None` is a model that cannot be read.
 pub fn models(root: Value<'_>) -> impl Iterator<Item = Option<Cow<'_, str>>> {
     let own = root.field("model").filter(|model| !model.is_null());
     let tools = root.field("tools").into_iter().flat_map(Value::items).flat_map(Value::fields);

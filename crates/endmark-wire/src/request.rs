@@ -376,7 +376,7 @@ impl Request {
     }
 
     /// Returns the path of the same request at another upstream, including the query that it needs. If the request's
-    /// own path names something that only its host has, the path is below `/v1`, which stands for the base URL there.
+    /// own path names something that only its host has, the path is below `/v1`, which represents the base URL there.
     pub fn path_elsewhere(&self, stream: bool) -> String {
         self.format.path_elsewhere(&self.address, &self.view.model, stream)
     }

@@ -36,7 +36,7 @@ class EndmarkHooks:
     """Hooks for `ClaudeAgentOptions`, and the tool by which the model reads what was left out of a result.
 
     `outputs` keeps the full values, by default in memory. An agent whose last message is cut, or breaks the criteria, is asked at most
-    `max_attempts` times to go on; after that the user is told. `required_sections` and `min_lines` are criteria for the last message of
+    `max_attempts` times to continue; after that it tells the user. `required_sections` and `min_lines` are criteria for the last message of
     sub-agents, as those of `endmark.guard`. Other criteria: override `problem`.
     """
 

@@ -99,7 +99,7 @@ fn a_pipe_at_a_path_that_is_looked_at_is_refused_or_passed_over() {
         assert!(ran.errors.contains("it is a pipe"), "{}", ran.errors);
     }
 
-    // The agent leaves a pipe in place of its artifact, and another one is where its output is stored.
+    // The agent leaves a pipe instead of its artifact, and another one at the path of its output.
     let place = self::place();
     let place = with_pipe(place, "1.out");
     let agent = "rm report.md; mkfifo report.md; exec sleep 0";

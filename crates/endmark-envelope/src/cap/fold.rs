@@ -68,7 +68,7 @@ impl Fold {
     }
 }
 
-/// Returns the warning that stands for this many values at a path.
+/// Returns one warning for this many values at a path.
 fn folded(place: FieldPath, count: usize) -> Warning {
     let message = format!("{count} more values in it are not there in full: a warning for each does not fit");
     let field = Some(place).filter(|place| *place != FieldPath::root());

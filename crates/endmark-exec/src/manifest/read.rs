@@ -144,7 +144,7 @@ fn output(mut section: Section<'_>) -> Result<OutputRules, ManifestError> {
     })
 }
 
-/// What is not stated here is as without the flag.
+/// Other behaviour is as without the flag.
 fn output_with_flag(
     mut section: Section<'_>,
     otherwise: OutputKind,

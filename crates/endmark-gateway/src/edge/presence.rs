@@ -1,4 +1,4 @@
-//! What one connection is doing, as far as other parts need to know.
+//! The state of one connection that other parts need.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -128,7 +128,7 @@ fn said(listener: Option<Listener>, call: &Call, ended: bool) -> Said {
 impl Drop for Metered {
     fn drop(&mut self) {
         if let Some((call, _)) = self.call.take() {
-            // What it reported so far is not its final usage, which is estimated from its text.
+            // The usage reported so far is not final: the final usage is estimated from its text.
             said(self.listener.take(), &call, false);
         }
     }

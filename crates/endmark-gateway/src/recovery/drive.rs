@@ -16,7 +16,7 @@ pub(super) async fn drive(
         match pipeline.next() {
             PipelineStep::Resume(ask) => match asker.resume(&ask, flow).await {
                 Ok((reply, join)) => {
-                    // What was passed on while it arrived cannot be changed by how it is joined.
+                    // Joining cannot change the bytes that were passed on while it arrived.
                     pipeline.mark_sent(flow.sent());
                     let _large = work::large(reply.text.len()).await;
                     pipeline.resumed(reply, join);

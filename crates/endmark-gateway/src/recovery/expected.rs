@@ -32,7 +32,7 @@ pub(super) struct Expected<'a> {
     pub(super) call: Option<ExpectedCall<'a>>,
 }
 
-/// What an answer has of the part that it continues.
+/// The part of an answer that continues the cut part.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Answered<'a> {
     /// The text, or the arguments.

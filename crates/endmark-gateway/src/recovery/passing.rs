@@ -91,7 +91,7 @@ impl<'a> Passing<'a> {
             // An upstream that was expected to repeat its message does not.
             self.way = stitched(self.expected);
         }
-        // A replacement character at the end may stand for an incomplete character.
+        // A replacement character at the end may be an incomplete character.
         let sound = received.trim_end_matches(char::REPLACEMENT_CHARACTER);
         match &mut self.way {
             Way::Closed => Ok(()),

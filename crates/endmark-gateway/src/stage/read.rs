@@ -149,7 +149,7 @@ async fn spoken(exchange: &Exchange, body: AnyBody) -> Result<Spoken, Refusal> {
         if large.is_none() && spoken.bytes.len() + data.len() >= LARGE_BYTES {
             large = Some(work::large(LARGE_BYTES).await);
         }
-        // What is read is kept twice.
+        // The bytes that are read are kept twice.
         let has_room = spoken.holding.grow(data.len() * 2) && spoken.bytes.len() <= limits.reply_bytes;
         if decoder.push(&data).is_err() || !has_room {
             exchange.calls.watch.end(Ended::Failed);
@@ -157,7 +157,7 @@ async fn spoken(exchange: &Exchange, body: AnyBody) -> Result<Spoken, Refusal> {
         }
         spoken.bytes.extend_from_slice(&data);
         while let Some(frame) = decoder.next_frame() {
-            // What cannot be read is not a call, and is handled where the stream is read again.
+            // Unreadable data is not a call. It is handled when the stream is read again.
             let is_end = spoken.reader.frame(&frame).is_ok_and(|event| event.done || event.error.is_some());
             spoken.events.extend(frame.data);
             if is_end {

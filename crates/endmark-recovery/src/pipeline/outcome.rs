@@ -50,7 +50,7 @@ pub struct CorrectionAsk {
 pub struct PipelineOutcome {
     /// What to deliver: the whole text, or the verified beginning of one that stayed cut.
     pub text: String,
-    /// What the text is.
+    /// The kind of the text.
     pub result: PipelineResult,
     /// Requested continuations.
     pub attempts: u32,
@@ -69,7 +69,7 @@ pub struct PipelineOutcome {
     pub pieces: Vec<PieceRecord>,
 }
 
-/// What a text is that leaves the pipeline (PC-6).
+/// The kind of a text that leaves the pipeline (PC-6).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PipelineResult {
     /// Whole as received.

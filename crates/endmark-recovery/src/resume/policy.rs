@@ -11,7 +11,7 @@ pub const MAX_RESUME_ATTEMPTS: u32 = 2;
 pub struct ResumePolicy {
     /// The most continuations that are requested. With 0, the reply is only judged.
     pub max_attempts: u32,
-    /// What to do if several seams are plausible and give different values.
+    /// The action if several seams are plausible and give different values.
     pub on_ambiguous: OnAmbiguous,
     /// Bytes at the beginning of the first reply that the client already has. A merge that would change one of them
     /// is refused: sent text is never retracted.
@@ -46,7 +46,7 @@ impl Default for ResumePolicy {
     }
 }
 
-/// What to do if several seams are plausible and give different values (PC-9).
+/// The action if several seams are plausible and give different values (PC-9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum OnAmbiguous {
     /// Give up and deliver the verified beginning.

@@ -12,7 +12,7 @@ const ESCAPED: [char; 4] = ['<', '>', '&', '\''];
 const SHORT: [&str; 5] = ["a", "ad", "be", "da", "de"];
 
 /// Whether the cut went through an escape and the continuation, from this position on, has a character that the
-/// escape can stand for.
+/// escape can represent.
 pub(super) fn is_written_out(joint: &Joint<'_>, start: usize) -> bool {
     let (Some(begun), Some(sign)) = (begun(joint), joint.continuation[start..].chars().next()) else {
         return false;

@@ -91,7 +91,7 @@ fn as_it_stands(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>)
             announced: opening.announced,
         };
         if at_cut && joint.in_text && lost_whitespace_is_possible(joint, opening) {
-            // No string can contain a raw line break. It may stand for an escaped one, or for a space.
+            // No string can contain a raw line break. It may replace an escaped one, or a space.
             let left_out = &joint.continuation[..opening.start];
             let meant = left_out.contains('\n') && left_out.trim().is_empty();
             let lost = match (opening.is_bare(), joint.from) {

@@ -173,7 +173,7 @@ impl Session {
     pub(crate) fn move_journal(&self) -> Result<(), StoreError> {
         self.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i32>(0))
             .map_err(|error| self.failed(&error))?;
-        // What readers still need is moved after a later commit that finds the log too long.
+        // Frames that readers still need are moved after a later commit that finds the log too long.
         self.journal_pages.store(0, Ordering::Relaxed);
         Ok(())
     }

@@ -118,7 +118,7 @@ impl Keeping<'_> {
         let handle = self.handle.clone();
         if !capped.is_cut {
             if let (State::Drafted(draft), Some((runtime, _))) = (self.state, &self.keeper.opened) {
-                // What remains after a failure is deleted a day later.
+                // A draft that remains after a failure is deleted a day later.
                 let _ = runtime.block_on(draft.discard());
             }
             return (capped, None);

@@ -48,7 +48,7 @@ fn every_hook_that_was_installed_passes_and_leaves_nothing_behind() {
         "{found:?}"
     );
     assert!(found.iter().any(|(_, _, message)| message.contains("and the row that reports an error")));
-    // What no canary can test is still reported.
+    // The report includes criteria that no canary can test.
     assert!(
         found.iter().any(|(name, _, message)| name == "hooks.codex.note" && message.contains("trust")),
         "{found:?}"

@@ -1,4 +1,4 @@
-//! What an upstream is shown of a part, and what its answer should have.
+//! How a part is shown to an upstream, and what its answer must contain.
 
 use endmark_recovery::{Join, ResumeAsk};
 use endmark_store::Purpose;

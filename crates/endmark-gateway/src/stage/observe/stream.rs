@@ -131,7 +131,7 @@ pub(crate) async fn stream(
         };
         let data = match next {
             Ok(Some(data)) => data,
-            // What is passed on unread has the end of HTTP.
+            // A reply that is passed on unread ends as its HTTP body does.
             Ok(None) if observer.unread => break Ending::Clean,
             Ok(None) => break observer.ending_at_close(),
             Err(ending) => break ending,
