@@ -139,7 +139,10 @@ impl Story {
             assert!(used <= LIMIT && committed <= LIMIT && spent <= LIMIT);
         }
         for (instance, share) in self.instances.iter().zip(&self.shares) {
-            assert!(instance.granted <= share.granted || most_cost_percent > 100, "a share that was not granted");
+            assert!(
+                instance.granted <= share.granted || most_cost_percent > 100,
+                "a share that was not granted"
+            );
         }
     }
 
