@@ -123,7 +123,7 @@ impl Keys {
             return Ok(key);
         }
         let version = store.keys_version();
-        let found = store.key_of(secret).await.map_err(|error| Refusal::Store(error.for_clients()))?;
+        let found = store.key_of(secret).await?;
         let key = Arc::new(OwnKey::new(found.ok_or(KeyRefused::Unknown)?));
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MAX_KNOWN {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use endmark_store::SECRETS_BEGIN;
+use endmark_store::{SECRETS_BEGIN, StoreError};
 use endmark_wire::edit::Edits;
 use endmark_wire::format::{WireFormat, WireReply};
 use endmark_wire::http1::{Fault, Stranger};
@@ -191,6 +191,12 @@ pub(crate) enum Refusal {
 impl From<UnclearCredential> for Refusal {
     fn from(why: UnclearCredential) -> Self {
         Self::BadRequest(why.to_string())
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error.for_clients())
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) async fn page(
         Err(error @ (StoreError::ExpiredOutput { .. } | StoreError::RemovedOutput { .. })) => {
             Err(Refusal::NotFound(error.to_string()))
         }
-        Err(error) => Err(Refusal::Store(error.for_clients())),
+        Err(error) => Err(error.into()),
     }
 }
 
