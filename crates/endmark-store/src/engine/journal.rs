@@ -41,6 +41,13 @@ pub(crate) struct ShareRequest {
     pub(crate) returns: bool,
 }
 
+impl ShareRequest {
+    /// A report of a budget that no call waits for.
+    fn without_calls(key: BudgetKey, returns: bool) -> Self {
+        Self { key, limit: 0, least: 0, waiting: 0, ahead: 0, returns }
+    }
+}
+
 /// What to report to the database in one transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Due {
@@ -165,12 +172,13 @@ pub(super) fn add_elsewhere(
     })
 }
 
-/// Collects what to report to the database. Returned amounts are deducted from the journal before the database learns
-/// of them.
+/// Collects what to report to the database, each budget once. A closing instance returns all its unused shares.
+/// Returned amounts are deducted from the journal before the database learns of them.
 pub(crate) fn prepare(
     connection: &Connection,
     leases: &Leases,
     requests: &[ShareRequest],
+    is_closing: bool,
 ) -> Result<Due, Fault> {
     let mut due = rows(connection)?;
     for request in requests {
@@ -181,9 +189,11 @@ pub(crate) fn prepare(
         .query_map([MAX_CHANGES], key)?
         .collect::<rusqlite::Result<_>>()?;
     due.is_more |= changed.len() >= MAX_CHANGES as usize;
-    for key in changed {
-        if !due.shares.iter().any(|(known, _)| *known == key) {
-            let request = ShareRequest { key, limit: 0, least: 0, waiting: 0, ahead: 0, returns: false };
+    let unspent = if is_closing { open_shares(connection)? } else { Vec::new() };
+    let unspent = unspent.into_iter().map(|key| ShareRequest::without_calls(key, true));
+    let changed = changed.into_iter().map(|key| ShareRequest::without_calls(key, false));
+    for request in unspent.chain(changed) {
+        if !due.shares.iter().any(|(known, _)| *known == request.key) {
             let report = report(connection, leases, &request)?;
             due.shares.push((request.key, report));
         }
@@ -318,16 +328,15 @@ pub(crate) fn is_empty(connection: &Connection) -> Result<bool, Fault> {
 }
 
 /// Budgets of which something granted is not spent.
-pub(crate) fn open_shares(connection: &Connection) -> Result<Vec<BudgetKey>, Fault> {
-    let keys = connection
+fn open_shares(connection: &Connection) -> rusqlite::Result<Vec<BudgetKey>> {
+    connection
         .prepare_cached(
             "SELECT s.scope, s.subject, s.window, s.unit FROM journal_shares s LEFT JOIN budgets b ON b.scope = s.scope
                AND b.subject = s.subject AND b.window = s.window AND b.unit = s.unit
              WHERE s.granted > coalesce(b.spent, 0)",
         )?
         .query_map([], key)?
-        .collect::<rusqlite::Result<_>>()?;
-    Ok(keys)
+        .collect()
 }
 
 /// Replaces all keys by those of the database: two arrays of JSON objects.
@@ -355,7 +364,42 @@ pub(crate) fn replace_keys(
 
 #[cfg(test)]
 mod tests {
-    use super::without_nul;
+    use super::*;
+    use crate::engine::{BUSY_TIMEOUT, Session};
+
+    #[test]
+    fn a_closing_instance_reports_each_budget_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("j.db");
+        let (session, _owner) = Session::open(&path, BUSY_TIMEOUT).unwrap();
+        open(&session, &path, "1").unwrap();
+        let leases = Leases::new();
+        let shares = ["a", "b"].map(|subject| GrantedShare {
+            key: BudgetKey {
+                scope: Scope::Session,
+                subject: subject.to_owned(),
+                window: "ever".to_owned(),
+                unit: Unit::Tokens,
+            },
+            reported: 0,
+            granted: 10,
+            spent_elsewhere: 0,
+            is_tight: false,
+        });
+        apply(&session, &leases, 0, &shares).unwrap();
+        // A call in progress holds a part, which stays granted.
+        session
+            .execute_batch(
+                "INSERT INTO budgets (scope, subject, window, unit, held) VALUES ('session', 'a', 'ever', 'tokens', 4),
+                   ('session', 'b', 'ever', 'tokens', 4)",
+            )
+            .unwrap();
+        let requests = shares.map(|share| ShareRequest::without_calls(share.key, true));
+        let due = prepare(&session, &leases, &requests, true).unwrap();
+        let reported: Vec<_> =
+            due.shares.iter().map(|(key, report)| (key.subject.as_str(), report.granted)).collect();
+        assert_eq!(reported, [("a", 4), ("b", 4)]);
+    }
 
     #[test]
     fn only_the_escape_of_nul_is_replaced() {

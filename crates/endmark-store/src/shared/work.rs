@@ -136,22 +136,8 @@ impl Worker {
             self.connect().await?;
         }
         let leases = Arc::clone(&self.state.leases);
-        let prepared = self.state.writer.write(move |session| {
-            let mut requests = requests;
-            if is_closing {
-                let open = journal::open_shares(session)?.into_iter();
-                requests.extend(open.map(|key| ShareRequest {
-                    key,
-                    limit: 0,
-                    least: 0,
-                    waiting: 0,
-                    ahead: 0,
-                    returns: true,
-                }));
-                requests.dedup_by(|one, other| one.key == other.key);
-            }
-            journal::prepare(session, &leases, &requests)
-        });
+        let prepared =
+            self.state.writer.write(move |session| journal::prepare(session, &leases, &requests, is_closing));
         let due = prepared.await.map_err(Failure::Lost)?;
         let sent_ms = self.state.clock.now_ms();
         let lost = |detail: String| Failure::Lost(self.state.address.failed(detail));
