@@ -31,6 +31,17 @@ impl BudgetKey {
         let Claim { scope, subject, window, unit, .. } = claim;
         Self { scope: *scope, subject: subject.clone(), window: window.clone(), unit: *unit }
     }
+
+    /// Returns the budget of a table row.
+    pub(crate) fn of_words(scope: &str, subject: String, window: String, unit: &str) -> Self {
+        Self {
+            // The tables contain no other values.
+            scope: Scope::ALL.into_iter().find(|known| known.name() == scope).unwrap_or(Scope::All),
+            subject,
+            window,
+            unit: if unit == Unit::NanoUsd.name() { Unit::NanoUsd } else { Unit::Tokens },
+        }
+    }
 }
 
 /// The amount that a call holds in a lease.

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use endmark_context::budget::{Account, Scope, ShareReport, Unit};
+use endmark_context::budget::{Account, ShareReport};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::budgets::amount;
@@ -209,12 +209,7 @@ fn order(key: &BudgetKey) -> (&str, &str, &str, &str) {
 
 fn key(row: &Row<'_>) -> rusqlite::Result<BudgetKey> {
     let (scope, unit): (String, String) = (row.get(0)?, row.get(3)?);
-    Ok(BudgetKey {
-        scope: Scope::ALL.into_iter().find(|known| known.name() == scope).unwrap_or(Scope::All),
-        subject: row.get(1)?,
-        window: row.get(2)?,
-        unit: if unit == Unit::NanoUsd.name() { Unit::NanoUsd } else { Unit::Tokens },
-    })
+    Ok(BudgetKey::of_words(&scope, row.get(1)?, row.get(2)?, &unit))
 }
 
 fn report(connection: &Connection, leases: &Leases, request: &ShareRequest) -> rusqlite::Result<ShareReport> {
@@ -364,6 +359,8 @@ pub(crate) fn replace_keys(
 
 #[cfg(test)]
 mod tests {
+    use endmark_context::budget::{Scope, Unit};
+
     use super::*;
     use crate::engine::{BUSY_TIMEOUT, Session};
 

@@ -133,11 +133,12 @@ pub(crate) async fn register(client: &mut Client, instance: &Instance) -> Result
     Ok(Registered::Known)
 }
 
-/// Returns the budgets of which this instance has an open share: scope, subject, window and unit.
-pub(crate) async fn open_shares(client: &Client, id: &str) -> Result<Vec<[String; 4]>, Error> {
+/// Returns the budgets of which this instance has an open share.
+pub(crate) async fn open_shares(client: &Client, id: &str) -> Result<Vec<BudgetKey>, Error> {
     let sql = "SELECT scope, subject, span, unit FROM em_shares WHERE instance = $1 AND granted > spent";
     let rows = client.query_typed(sql, &[(&id, Type::TEXT)]).await?;
-    Ok(rows.iter().map(|row| [row.get(0), row.get(1), row.get(2), row.get(3)]).collect())
+    let key = |row: &Row| BudgetKey::of_words(row.get(0), unescaped(row.get(1)), row.get(2), row.get(3));
+    Ok(rows.iter().map(key).collect())
 }
 
 /// Frees the unspent shares of a silent instance. Returns whether there is such an instance.
@@ -195,6 +196,26 @@ pub(crate) async fn exchange(
     Ok(Exchanged::Done { granted, keys_version })
 }
 
+/// Escapes U+0000, which texts from outside may contain and PostgreSQL cannot store. Different subjects stay different.
+fn escaped(subject: &str) -> String {
+    subject.replace('\\', r"\\").replace('\0', r"\0")
+}
+
+/// Restores an escaped subject.
+fn unescaped(subject: &str) -> String {
+    let mut characters = subject.chars();
+    let mut text = String::with_capacity(subject.len());
+    while let Some(character) = characters.next() {
+        let escaped = if character == '\\' { characters.next() } else { None };
+        text.push(match escaped {
+            Some('0') => '\0',
+            Some(other) => other,
+            None => character,
+        });
+    }
+    text
+}
+
 /// Budgets of one transaction, one array per column.
 struct Columns {
     scopes: Vec<String>,
@@ -208,9 +229,7 @@ impl Columns {
         let texts = |text: fn(&BudgetKey) -> String| due.shares.iter().map(|(key, _)| text(key)).collect();
         Self {
             scopes: texts(|key| key.scope.name().to_owned()),
-            // Texts from outside may contain U+0000, which PostgreSQL cannot store. The escaping keeps different
-            // subjects different.
-            subjects: texts(|key| key.subject.replace('\\', r"\\").replace('\0', r"\0")),
+            subjects: texts(|key| escaped(&key.subject)),
             spans: texts(|key| key.window.clone()),
             units: texts(|key| key.unit.name().to_owned()),
         }

@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use endmark_context::budget::{Scope, Unit};
 use tokio_postgres::Client;
 
 use super::connect::{connect, words};
@@ -14,7 +13,6 @@ use super::database::{self, Exchanged, Registered, SCHEMA};
 use super::{State, locked};
 use crate::engine::journal::{self, Due, Instance, ShareRequest};
 use crate::error::StoreError;
-use crate::leases::BudgetKey;
 
 /// How often the instance checks for changed keys and reports that it is alive.
 const HEARTBEAT: Duration = Duration::from_millis(400);
@@ -230,8 +228,7 @@ impl Worker {
         }
         self.instance.token = mem::take(&mut self.instance.pending);
         self.write_name().await?;
-        let shares = database::open_shares(client, &self.instance.id).await.map_err(lost)?;
-        let keys: Vec<BudgetKey> = shares.into_iter().map(key).collect();
+        let keys = database::open_shares(client, &self.instance.id).await.map_err(lost)?;
         let leases = Arc::clone(&self.state.leases);
         let forgotten = self.state.writer.write(move |session| {
             journal::forget_grants(session, &leases)?;
@@ -262,31 +259,6 @@ impl Worker {
         }
         *known = failure;
     }
-}
-
-/// Converts a budget's key from the database.
-fn key([scope, subject, window, unit]: [String; 4]) -> BudgetKey {
-    BudgetKey {
-        scope: Scope::ALL.into_iter().find(|known| known.name() == scope).unwrap_or(Scope::All),
-        subject: unescaped(&subject),
-        window,
-        unit: if unit == Unit::NanoUsd.name() { Unit::NanoUsd } else { Unit::Tokens },
-    }
-}
-
-/// Restores a subject that `database` escaped.
-fn unescaped(subject: &str) -> String {
-    let mut characters = subject.chars();
-    let mut text = String::with_capacity(subject.len());
-    while let Some(character) = characters.next() {
-        let escaped = if character == '\\' { characters.next() } else { None };
-        text.push(match escaped {
-            Some('0') => '\0',
-            Some(other) => other,
-            None => character,
-        });
-    }
-    text
 }
 
 /// Returns a name that no other instance has.
