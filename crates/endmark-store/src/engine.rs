@@ -9,7 +9,7 @@ mod connection;
 pub(crate) mod cuts;
 mod excerpt;
 mod fault;
-mod integers;
+pub(crate) mod integers;
 pub(crate) mod journal;
 mod kept;
 pub(crate) mod keys;

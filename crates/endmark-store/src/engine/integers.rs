@@ -1,4 +1,4 @@
-//! Conversions to and from SQLite's integers, which are signed.
+//! Conversions to and from the integers of SQLite and PostgreSQL, which are signed.
 
 /// Converts a count or a length. No real value comes near the maximum.
 pub(crate) fn integer(value: u64) -> i64 {

@@ -5,6 +5,7 @@ use endmark_context::budget::{Pool, Share, TENURE_MS};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row, Transaction};
 
+use crate::engine::integers::{integer, natural};
 use crate::engine::journal::{Due, GrantedShare, Instance};
 use crate::keys::{Key, KeyBudget, NewKey};
 use crate::leases::BudgetKey;
@@ -71,14 +72,6 @@ pub(crate) enum Registered {
     Outdated,
 }
 
-fn number(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
-}
-
-fn natural(value: i64) -> u64 {
-    u64::try_from(value).unwrap_or(0)
-}
-
 /// Creates missing tables. Returns the schema of the database.
 pub(crate) async fn make_tables(client: &Client) -> Result<i64, Error> {
     let mut made = 0;
@@ -125,7 +118,7 @@ pub(crate) async fn register(client: &mut Client, instance: &Instance) -> Result
             &[
                 (&instance.id, Type::TEXT),
                 (&instance.pending, Type::TEXT),
-                (&number(TENURE_MS), Type::INT8),
+                (&integer(TENURE_MS), Type::INT8),
             ],
         )
         .await?;
@@ -177,7 +170,7 @@ pub(crate) async fn exchange(
              WHERE id = $1 AND token = $2 AND NOT is_forfeited
              RETURNING (SELECT count(*) FROM em_instances o WHERE o.expires > clock_timestamp()),
                (SELECT value FROM em_meta WHERE name = 'key_version')",
-            &[(&instance.id, Type::TEXT), (&instance.token, Type::TEXT), (&number(TENURE_MS), Type::INT8)],
+            &[(&instance.id, Type::TEXT), (&instance.token, Type::TEXT), (&integer(TENURE_MS), Type::INT8)],
         )
         .await?;
     let Some(known) = known else { return Ok(Exchanged::Unknown) };
@@ -303,7 +296,7 @@ async fn write_shares(
     columns: &Columns,
     decided: &[(Pool, Share)],
 ) -> Result<(), Error> {
-    let amounts = |amount: fn(&(Pool, Share)) -> u64| decided.iter().map(|of| number(amount(of))).collect();
+    let amounts = |amount: fn(&(Pool, Share)) -> u64| decided.iter().map(|of| integer(amount(of))).collect();
     let (spent, committed): (Vec<i64>, Vec<i64>) = (amounts(|of| of.0.spent), amounts(|of| of.0.committed));
     let tight: Vec<bool> = decided.iter().map(|(pool, _)| pool.is_tight).collect();
     let mut parameters = columns.parameters();
@@ -376,7 +369,7 @@ pub(crate) async fn all_keys(client: &Client) -> Result<Vec<Key>, Error> {
 /// Creates a key with one secret. Returns whether its name was free.
 pub(crate) async fn add_key(client: &mut Client, new: &NewKey, sha256: &str) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
-    let limit = new.budget.map(|budget| number(budget.limit));
+    let limit = new.budget.map(|budget| integer(budget.limit));
     let added = transaction
         .execute_typed(
             "INSERT INTO em_keys (name, models, budget_unit, budget_period, budget_limit, ends_at, created_at)
@@ -387,7 +380,7 @@ pub(crate) async fn add_key(client: &mut Client, new: &NewKey, sha256: &str) -> 
                 (&new.budget.map(|budget| budget.unit.name()), Type::TEXT),
                 (&new.budget.map(|budget| budget.period.name()), Type::TEXT),
                 (&limit, Type::INT8),
-                (&new.ends_at.map(number), Type::INT8),
+                (&new.ends_at.map(integer), Type::INT8),
             ],
         )
         .await?;
@@ -428,7 +421,7 @@ pub(crate) async fn rotate_key(
         .execute_typed(
             "UPDATE em_key_secrets SET ends_at = least(ends_at, extract(epoch FROM clock_timestamp())::bigint + $2)
              WHERE name = $1",
-            &[(&name, Type::TEXT), (&number(overlap_seconds.min(1 << 40)), Type::INT8)],
+            &[(&name, Type::TEXT), (&integer(overlap_seconds.min(1 << 40)), Type::INT8)],
         )
         .await?;
     add_secret(&transaction, name, sha256).await?;
