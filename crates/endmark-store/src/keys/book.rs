@@ -8,7 +8,6 @@ use crate::error::StoreError;
 use crate::fingerprint::sha256_hex;
 use crate::location::StoreLocation;
 use crate::shared::address::PostgresAddress;
-use crate::shared::connect::{connect, words};
 use crate::shared::database;
 use crate::store::Store;
 
@@ -43,13 +42,9 @@ impl KeyBook {
     /// [`StoreError`] if the store or the database cannot be used.
     pub async fn open(location: &StoreLocation) -> Result<Self, StoreError> {
         let Some(address) = location.postgres() else { return Ok(Self(Book::File(Store::open(location)?))) };
-        let client = connect(address).await.map_err(|unconnected| address.failed(unconnected.detail))?;
-        let failed = |error: tokio_postgres::Error| address.failed(words(&error));
-        let found = database::make_tables(&client).await.map_err(failed)?;
-        if found > database::SCHEMA {
-            let known = database::SCHEMA;
-            return Err(StoreError::NewerDatabase { address: address.to_string(), found, known });
-        }
+        let client = address.connect().await?;
+        let made = database::make_tables(&client).await;
+        address.check_schema(made.map_err(|error| address.statement_failed(&error))?)?;
         Ok(Self(Book::Database { client, address: Box::new(address.clone()) }))
     }
 
@@ -65,7 +60,7 @@ impl KeyBook {
         new.check()?;
         let secret = KeySecret::random()?;
         let added = database::add_key(client, &new, &sha256_hex(secret.reveal().as_bytes())).await;
-        if added.map_err(|error| address.failed(words(&error)))? {
+        if added.map_err(|error| address.statement_failed(&error))? {
             Ok(secret)
         } else {
             Err(KeyError::Taken(new.name))
@@ -84,7 +79,7 @@ impl KeyBook {
         let secret = KeySecret::random()?;
         let sha256 = sha256_hex(secret.reveal().as_bytes());
         let rotated = database::rotate_key(client, name, &sha256, overlap_seconds).await;
-        let is_known = rotated.map_err(|error| address.failed(words(&error)))?;
+        let is_known = rotated.map_err(|error| address.statement_failed(&error))?;
         if is_known { Ok(secret) } else { Err(KeyError::Unknown(name.to_owned())) }
     }
 
@@ -98,7 +93,7 @@ impl KeyBook {
             Book::Database { client, address } => (client, address),
         };
         let revoked =
-            database::revoke_key(client, name).await.map_err(|error| address.failed(words(&error)))?;
+            database::revoke_key(client, name).await.map_err(|error| address.statement_failed(&error))?;
         if revoked { Ok(()) } else { Err(KeyError::Unknown(name.to_owned())) }
     }
 
@@ -110,7 +105,7 @@ impl KeyBook {
         match &self.0 {
             Book::File(store) => store.read(Reader::keys).await,
             Book::Database { client, address } => {
-                database::all_keys(client).await.map_err(|error| address.failed(words(&error)))
+                database::all_keys(client).await.map_err(|error| address.statement_failed(&error))
             }
         }
     }

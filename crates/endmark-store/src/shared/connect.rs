@@ -15,6 +15,7 @@ use tokio_postgres::{Client, NoTls};
 use tokio_rustls::TlsConnector;
 
 use super::address::PostgresAddress;
+use super::database::SCHEMA;
 use crate::error::StoreError;
 
 /// Maximum time to establish a usable connection to a host.
@@ -38,6 +39,24 @@ impl PostgresAddress {
     /// Returns the error for callers of the store.
     pub(crate) fn failed(&self, detail: impl Into<String>) -> StoreError {
         StoreError::Database { address: self.to_string(), detail: detail.into() }
+    }
+
+    /// Returns the error of a statement for callers of the store.
+    pub(crate) fn statement_failed(&self, error: &tokio_postgres::Error) -> StoreError {
+        self.failed(words(error))
+    }
+
+    /// Error if the database has a newer schema than this version.
+    pub(crate) fn check_schema(&self, found: i64) -> Result<(), StoreError> {
+        if found > SCHEMA {
+            return Err(StoreError::NewerDatabase { address: self.to_string(), found, known: SCHEMA });
+        }
+        Ok(())
+    }
+
+    /// Connects once, for an operator's command.
+    pub(crate) async fn connect(&self) -> Result<Client, StoreError> {
+        connect(self).await.map_err(|unconnected| self.failed(unconnected.detail))
     }
 }
 

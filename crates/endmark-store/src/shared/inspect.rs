@@ -2,7 +2,6 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use super::connect::{connect, words};
 use super::database;
 use crate::error::StoreError;
 use crate::location::StoreLocation;
@@ -28,8 +27,8 @@ pub struct DatabaseState {
 /// [`StoreError`] if the database cannot be reached, rejects the connection, or is newer than this version.
 pub async fn inspect_database(location: &StoreLocation) -> Result<Option<DatabaseState>, StoreError> {
     let Some(address) = location.postgres() else { return Ok(None) };
-    let client = connect(address).await.map_err(|unconnected| address.failed(unconnected.detail))?;
-    let failed = |error: tokio_postgres::Error| address.failed(words(&error));
+    let client = address.connect().await?;
+    let failed = |error: tokio_postgres::Error| address.statement_failed(&error);
     let asked = Instant::now();
     let sql =
         "SELECT current_setting('server_version'), (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
@@ -58,10 +57,7 @@ pub async fn inspect_database(location: &StoreLocation) -> Result<Option<Databas
                  (SELECT count(*) FROM em_instances WHERE expires > clock_timestamp())";
     let row = client.query_typed_one(sql, &[]).await.map_err(failed)?;
     (state.schema, state.live_instances) = (row.get(0), row.get(1));
-    if let Some(found) = state.schema.filter(|found| *found > database::SCHEMA) {
-        let known = database::SCHEMA;
-        return Err(StoreError::NewerDatabase { address: address.to_string(), found, known });
-    }
+    state.schema.map_or(Ok(()), |found| address.check_schema(found))?;
     let sql = "SELECT id FROM em_instances i WHERE expires <= clock_timestamp()
                  AND EXISTS (SELECT 1 FROM em_shares s WHERE s.instance = i.id AND s.granted > s.spent) ORDER BY id LIMIT 20";
     let silent = client.query_typed(sql, &[]).await.map_err(failed)?;
@@ -78,6 +74,6 @@ pub async fn forfeit_instance(location: &StoreLocation, id: &str) -> Result<bool
     let Some(address) = location.postgres() else {
         return Err(StoreError::NotShared { what: "giving up the shares of an instance without PostgreSQL" });
     };
-    let mut client = connect(address).await.map_err(|unconnected| address.failed(unconnected.detail))?;
-    database::forfeit(&mut client, id).await.map_err(|error| address.failed(words(&error)))
+    let mut client = address.connect().await?;
+    database::forfeit(&mut client, id).await.map_err(|error| address.statement_failed(&error))
 }

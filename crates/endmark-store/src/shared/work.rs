@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tokio_postgres::Client;
 
 use super::connect::{connect, words};
-use super::database::{self, Exchanged, Registered, SCHEMA};
+use super::database::{self, Exchanged, Registered};
 use super::{State, locked};
 use crate::engine::journal::{self, Due, Instance, ShareRequest};
 use crate::error::StoreError;
@@ -198,14 +198,11 @@ impl Worker {
         let lost = |error: tokio_postgres::Error| {
             // A table that may not be created, or that differs from the expected one.
             let is_final = error.code().is_some_and(|code| code.code().starts_with("42"));
-            let failed = address.failed(words(&error));
+            let failed = address.statement_failed(&error);
             if is_final { Failure::Final(failed) } else { Failure::Lost(failed) }
         };
         let found = database::make_tables(client).await.map_err(lost)?;
-        if found > SCHEMA {
-            let address = self.state.address.to_string();
-            return Err(Failure::Final(StoreError::NewerDatabase { address, found, known: SCHEMA }));
-        }
+        self.state.address.check_schema(found).map_err(Failure::Final)?;
         // Perhaps only a connection of this process was lost: the database then still knows the token.
         if self.instance.pending.is_empty() {
             self.instance.pending = random();
