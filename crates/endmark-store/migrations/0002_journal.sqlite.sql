@@ -20,7 +20,8 @@ CREATE TABLE IF NOT EXISTS journal_shares (
   spent_elsewhere INTEGER NOT NULL,
   PRIMARY KEY (scope, subject, window, unit)) WITHOUT ROWID;
 
--- What the database has not confirmed yet: rows of calls, and budgets whose costs changed.
+-- What the database has not confirmed yet: rows of calls, and budgets whose costs changed. Triggers that only a journal has fill
+-- them.
 CREATE TABLE IF NOT EXISTS journal_rows (
   number INTEGER PRIMARY KEY AUTOINCREMENT,
   request_id TEXT NOT NULL,
@@ -32,19 +33,3 @@ CREATE TABLE IF NOT EXISTS journal_changes (
   window TEXT NOT NULL,
   unit TEXT NOT NULL,
   PRIMARY KEY (scope, subject, window, unit)) WITHOUT ROWID;
-
-CREATE TRIGGER IF NOT EXISTS usage_in_journal AFTER INSERT ON usage WHEN EXISTS (SELECT 1 FROM journal) BEGIN
-  INSERT INTO journal_rows (request_id, call) VALUES (NEW.request_id, NEW.call);
-END;
-
-CREATE TRIGGER IF NOT EXISTS budget_in_journal AFTER INSERT ON budgets
-  WHEN NEW.spent > 0 AND EXISTS (SELECT 1 FROM journal) BEGIN
-  INSERT INTO journal_changes (scope, subject, window, unit) VALUES (NEW.scope, NEW.subject, NEW.window, NEW.unit)
-    ON CONFLICT DO NOTHING;
-END;
-
-CREATE TRIGGER IF NOT EXISTS budget_changed_in_journal AFTER UPDATE OF spent ON budgets
-  WHEN NEW.spent <> OLD.spent AND EXISTS (SELECT 1 FROM journal) BEGIN
-  INSERT INTO journal_changes (scope, subject, window, unit) VALUES (NEW.scope, NEW.subject, NEW.window, NEW.unit)
-    ON CONFLICT DO NOTHING;
-END;

@@ -17,6 +17,21 @@ const MAX_ROWS: u32 = 512;
 /// Maximum changed budgets in one transaction of the database.
 const MAX_CHANGES: u32 = 256;
 
+/// Triggers that note what the database does not have yet. Only a journal has them: they would slow the transactions of
+/// any other store by about 10 %.
+const TRIGGERS: &str = "
+CREATE TRIGGER usage_in_journal AFTER INSERT ON usage BEGIN
+  INSERT INTO journal_rows (request_id, call) VALUES (NEW.request_id, NEW.call);
+END;
+CREATE TRIGGER budget_in_journal AFTER INSERT ON budgets WHEN NEW.spent > 0 BEGIN
+  INSERT INTO journal_changes (scope, subject, window, unit) VALUES (NEW.scope, NEW.subject, NEW.window, NEW.unit)
+    ON CONFLICT DO NOTHING;
+END;
+CREATE TRIGGER budget_changed_in_journal AFTER UPDATE OF spent ON budgets WHEN NEW.spent <> OLD.spent BEGIN
+  INSERT INTO journal_changes (scope, subject, window, unit) VALUES (NEW.scope, NEW.subject, NEW.window, NEW.unit)
+    ON CONFLICT DO NOTHING;
+END;";
+
 /// The instance that a journal belongs to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Instance {
@@ -88,10 +103,17 @@ pub(crate) fn open(connection: &Connection, path: &Path, random: &str) -> Result
     if is_used {
         return Err(StoreError::NotAJournal { path: path.to_owned() });
     }
-    connection
-        .execute("INSERT INTO journal (id, instance, token, pending) VALUES (1, ?1, '', '')", [random])
-        .map_err(failed)?;
+    make(connection, random).map_err(failed)?;
     Ok(Instance { id: random.to_owned(), ..Instance::default() })
+}
+
+/// Makes a new file the journal of a new instance.
+fn make(connection: &Connection, random: &str) -> rusqlite::Result<()> {
+    let transaction = connection.unchecked_transaction()?;
+    transaction.execute_batch(TRIGGERS)?;
+    transaction
+        .execute("INSERT INTO journal (id, instance, token, pending) VALUES (1, ?1, '', '')", [random])?;
+    transaction.commit()
 }
 
 /// Error if the file is the journal of an instance: without the database its budgets would admit nothing.
