@@ -220,13 +220,7 @@ pub(crate) fn prepare(
             due.shares.push((request.key, report));
         }
     }
-    // Every instance locks budgets in the same order.
-    due.shares.sort_by(|(one, _), (other, _)| order(one).cmp(&order(other)));
     Ok(due)
-}
-
-fn order(key: &BudgetKey) -> (&str, &str, &str, &str) {
-    (key.scope.name(), &key.subject, &key.window, key.unit.name())
 }
 
 fn key(row: &Row<'_>) -> rusqlite::Result<BudgetKey> {
