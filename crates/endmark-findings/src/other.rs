@@ -1,7 +1,6 @@
 //! Unknown fields, each name once, in the order of the text.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::HashSet;
 
 use crate::OtherField;
 
@@ -9,18 +8,19 @@ use crate::OtherField;
 #[derive(Debug, Default)]
 pub(crate) struct OtherFields {
     fields: Vec<OtherField>,
-    /// The index in `fields` for each name. A text may have as many fields as lines: a linear search took 4.5 s for
-    /// 40,000.
-    names: HashMap<String, usize>,
+    /// The names in `fields`. A text may have as many fields as lines: a linear search took 4.5 s for 40,000.
+    names: HashSet<String>,
 }
 
 impl OtherFields {
-    /// Adds a field that follows the known field `after`, unless its name is already present.
+    /// Adds a field that follows the known field `after`, unless its name is already present. Returns whether it is
+    /// new.
     pub(crate) fn set(&mut self, name: &str, value: &str, after: &'static str) -> bool {
-        let Entry::Vacant(entry) = self.names.entry(name.to_owned()) else { return false };
-        entry.insert(self.fields.len());
-        self.fields.push(OtherField { name: name.to_owned(), value: value.to_owned(), after });
-        true
+        let is_new = self.names.insert(name.to_owned());
+        if is_new {
+            self.fields.push(OtherField { name: name.to_owned(), value: value.to_owned(), after });
+        }
+        is_new
     }
 
     /// Adds a line to the last field.
