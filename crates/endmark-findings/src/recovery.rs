@@ -218,10 +218,13 @@ impl Recovery {
             max_findings: None,
         });
         let is_full = is_full(run, result);
-        let remaining = if is_full { run.dimensions.clone() } else { left_open(run, result) };
+        let declared_gaps = result.declared_gaps();
+        let remaining = if is_full { run.dimensions.clone() } else { left_open(run, result, &declared_gaps) };
         if !is_full && result.cut.is_whole() && result.lost() == 0 {
             let asked_for = run.dimensions.clone();
-            let is_open = |dimension: &String| !is_covered(dimension, result, &asked_for);
+            let is_open = |dimension: &String| {
+                declared_gaps.contains(dimension) || !is_covered(dimension, result, &asked_for)
+            };
             self.waiting.retain(is_open);
             self.gaps.retain(is_open);
         }
@@ -323,13 +326,10 @@ impl PastRun {
     }
 }
 
-/// Whether a complete result covers a dimension, whether or not that was requested. It does if it names the
-/// dimension. It also does if the dimension has no name or the result names none: it then covers all that it was
-/// asked for.
+/// Whether a complete result covers a dimension that it does not declare as a gap, whether or not that was requested.
+/// It does if it names the dimension. It also does if the dimension has no name or the result names none: it then
+/// covers all that it was asked for.
 fn is_covered(dimension: &String, result: &AgentResult, asked_for: &[String]) -> bool {
-    if result.declared_gaps().contains(dimension) {
-        return false;
-    }
     *dimension == NOT_NAMED
         || is_named(dimension, &result.dimensions)
         || result.dimensions.is_empty() && asked_for.contains(dimension)
@@ -341,7 +341,7 @@ fn is_full(run: &Run, result: &AgentResult) -> bool {
 }
 
 /// Returns the requested dimensions that a run left open. Empty also after a cut that does not state them.
-fn left_open(run: &Run, result: &AgentResult) -> Vec<String> {
+fn left_open(run: &Run, result: &AgentResult, declared_gaps: &[String]) -> Vec<String> {
     // A result that names other dimensions than requested has left the requested ones open. One that names none has
     // covered all.
     let is_asked_for = run.kind != RunKind::Unasked && !result.dimensions.is_empty();
@@ -351,19 +351,14 @@ fn left_open(run: &Run, result: &AgentResult) -> Vec<String> {
     let left_out = run.dimensions.iter().filter(is_open).cloned();
     // A later run may deliberately skip dimensions that it was not asked for.
     let is_first = matches!(run.kind, RunKind::First | RunKind::Unasked) || run.dimensions == [NOT_NAMED];
-    let declared = result.declared_gaps().into_iter();
-    let declared = declared.filter(|gap| is_first || is_named(gap, &run.dimensions));
-    let left_out = left_out.chain(declared);
+    let declared = declared_gaps.iter().filter(|gap| is_first || is_named(gap, &run.dimensions));
+    let left_out = left_out.chain(declared.cloned());
     match result.cut {
         Cut::Severe => Vec::new(),
-        // It has its end marker but fewer findings than declared. The missing ones may concern any dimension.
-        Cut::Whole if result.lost() > 0 => {
-            let mut remaining = run.dimensions.clone();
-            add_missing(&mut remaining, left_out);
-            remaining
-        }
         Cut::Whole => {
-            let mut remaining = Vec::new();
+            // It has its end marker. If it has fewer findings than declared, the missing ones may concern any
+            // dimension.
+            let mut remaining = if result.lost() > 0 { run.dimensions.clone() } else { Vec::new() };
             add_missing(&mut remaining, left_out);
             remaining
         }
