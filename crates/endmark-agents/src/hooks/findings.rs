@@ -31,7 +31,7 @@ pub fn findings(
     let folder = folder(settings)?.join("findings");
     make(&folder)?;
     if event.hook_event_name.as_deref() == Some("SubagentStart") {
-        let name = begin(&folder, &base)?;
+        let (name, _) = begin(&folder, &base)?;
         let protocol = Protocol { agent_id: Some(&name), ..Protocol::default() }.text();
         let text = format!("If your task is to look for findings, hand them over like this.\n\n{protocol}");
         return Ok(Some(
@@ -43,11 +43,14 @@ pub fn findings(
     }
     forget_old(&folder, kept_for(settings));
     // A stop that no hook delayed, after a result was accepted: the sub-agent was resumed without a start.
-    let name = match event.stop_hook_active {
+    let (name, before) = match event.stop_hook_active {
         Some(false) => begin(&folder, &base)?,
-        Some(true) | None => numbered(&base, number(&folder, &base)?),
+        Some(true) | None => {
+            let name = numbered(&base, number(&folder, &base)?);
+            let before = Audit::replayed(&folder, &name)?;
+            (name, before)
+        }
     };
-    let before = Audit::replayed(&folder, &name)?;
     let Some(audit) = Audit::extended(before, &folder, &name, event.said(), is_required)? else {
         return Ok(None);
     };
@@ -58,21 +61,25 @@ pub fn findings(
     })
 }
 
-/// Returns the name for a sub-agent that starts, or stops after it was resumed. A sub-agent that is resumed after its result was accepted begins another
-/// result: without a new name its next report would never be read.
-fn begin(folder: &Path, base: &str) -> Result<String, CommandError> {
+/// Returns the name for a sub-agent that starts, or stops after it was resumed, and its kept runs. A sub-agent that is
+/// resumed after its result was accepted begins another result: without a new name its next report would never be
+/// read.
+fn begin(folder: &Path, base: &str) -> Result<(String, Option<Audit>), CommandError> {
     let first = number(folder, base)?;
     let mut number = first;
-    while Audit::replayed(folder, &numbered(base, number))?
-        .is_some_and(|audit| audit.recovery.next().is_none())
-    {
+    let (name, audit) = loop {
+        let name = numbered(base, number);
+        let audit = Audit::replayed(folder, &name)?;
+        if audit.as_ref().is_none_or(|audit| audit.recovery.next().is_some()) {
+            break (name, audit);
+        }
         number += 1;
-    }
+    };
     if number != first {
         let file = number_file(folder, base);
         put(&file, number.to_string().as_bytes()).map_err(|error| unusable(&file, &error))?;
     }
-    Ok(numbered(base, number))
+    Ok((name, audit))
 }
 
 /// Returns the number of the sub-agent's current result, from 1.
@@ -215,10 +222,14 @@ impl Audit {
         text + &protocol.text()
     }
 
+    /// Returns the folder of the files.
+    fn folder(&self) -> &Path {
+        self.files.first().and_then(|file| file.parent()).unwrap_or(Path::new("."))
+    }
+
     /// Returns the command that merges all parts, including that of a pending run.
     fn merging(&self, next: Option<&Run>) -> String {
-        let folder = self.files.first().and_then(|file| file.parent()).unwrap_or(Path::new("."));
-        let next = next.map(|run| folder.join(format!("{}{}.txt", run.agent_id, suffix(run))));
+        let next = next.map(|run| self.folder().join(format!("{}{}.txt", run.agent_id, suffix(run))));
         let files: Vec<String> =
             self.files.iter().cloned().chain(next).map(|file| file.display().to_string()).collect();
         format!("endmark findings merge {}", files.join(" "))
@@ -229,11 +240,10 @@ impl Audit {
         // `endmark findings merge` refuses parts that are all like this.
         if self.recovery.past().iter().all(|past| past.cut == Cut::Severe) {
             let count = self.files.len();
-            let folder = self.files.first().and_then(|file| file.parent()).unwrap_or(Path::new("."));
             return format!(
                 "Endmark: `{name}` has handed over no findings after {count} attempts. Its messages are in `{}`; start it again \
                  to get its findings.",
-                folder.display()
+                self.folder().display()
             );
         }
         let gaps = self.recovery.gaps();
