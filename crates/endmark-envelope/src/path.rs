@@ -91,6 +91,21 @@ impl FieldPath {
         Self(self.0.iter().skip(1).cloned().collect())
     }
 
+    /// Returns the JSON Pointer (RFC 6901) of this path.
+    ///
+    /// ```
+    /// use endmark_envelope::FieldPath;
+    ///
+    /// assert_eq!(FieldPath::root().key("a/b~").index(3).pointer(), "/a~1b~0/3");
+    /// ```
+    pub fn pointer(&self) -> String {
+        let step = |segment: &Segment| match segment {
+            Segment::Key(name) => format!("/{}", pointer_step(name)),
+            Segment::Index(index) => format!("/{index}"),
+        };
+        self.0.iter().map(step).collect()
+    }
+
     /// Returns this path followed by `inner`.
     #[must_use]
     pub fn join(&self, inner: &Self) -> Self {
@@ -111,6 +126,11 @@ impl FieldPath {
     pub(crate) fn pop(&mut self) {
         self.0.pop();
     }
+}
+
+/// Returns a name as a step of a JSON Pointer.
+pub(crate) fn pointer_step(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
 }
 
 impl Display for FieldPath {

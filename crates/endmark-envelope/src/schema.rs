@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::envelope::Meta;
 use crate::error::ErrorBody;
 use crate::limits::{Limit, Limits};
-use crate::path::{FieldPattern, Segment};
+use crate::path::{FieldPattern, Segment, pointer_step};
 use crate::rules::FieldRules;
 use crate::warning::Warning;
 
@@ -101,7 +101,7 @@ fn place(schema: &Value, places: &FieldPattern) -> Option<String> {
         at = resolved(schema, at)?;
         let here = schema.pointer(&at)?;
         let inner = match step {
-            Some(Segment::Key(name)) => format!("properties/{}", name.replace('~', "~0").replace('/', "~1")),
+            Some(Segment::Key(name)) => format!("properties/{}", pointer_step(name)),
             Some(Segment::Index(_)) => "items".to_owned(),
             None if here.get("items").is_some() => "items".to_owned(),
             None => "additionalProperties".to_owned(),

@@ -3,7 +3,7 @@
 //! Both are edited in place: everything that is not shortened stays byte for byte.
 
 use endmark_context::cap::{Asked as Format, Capped, READ_TOOL};
-use endmark_envelope::{FieldPath, Segment, Warning};
+use endmark_envelope::{FieldPath, Warning};
 use endmark_failure::CommandError;
 use endmark_store::{CapRequest, Keeper, LEAST_SHARE, cap_and_keep, share, size};
 use endmark_wire::edit::{EditError, Edits};
@@ -210,6 +210,8 @@ impl Capping<'_> {
 /// counts, the most shortened first, then other values. Names at most 20 and counts the rest.
 fn left_out(capped: &Capped) -> String {
     const NAMED: usize = 20;
+    // The paths begin with the name of the capped value, which is the document of the pointers.
+    let pointer = |path: &FieldPath| path.without_first().pointer();
     let mut lists: Vec<_> = capped.lists.iter().collect();
     lists.sort_by_key(|list| std::cmp::Reverse(list.of - list.kept));
     let lists = lists
@@ -225,15 +227,6 @@ fn left_out(capped: &Capped) -> String {
         0 => named.join("; "),
         more => format!("{}; and {more} more", named.join("; ")),
     }
-}
-
-/// Returns the JSON Pointer (RFC 6901) of a value in structured content, whose paths begin with an additional name.
-fn pointer(path: &FieldPath) -> String {
-    let step = |segment: &Segment| match segment {
-        Segment::Key(name) => format!("/{}", name.replace('~', "~0").replace('/', "~1")),
-        Segment::Index(index) => format!("/{index}"),
-    };
-    path.segments().iter().skip(1).map(step).collect()
 }
 
 /// A text that a model may see.
