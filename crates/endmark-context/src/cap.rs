@@ -21,6 +21,7 @@ mod utf16;
 use endmark_envelope::{FieldPath, Warning};
 
 pub(crate) use format::binary;
+pub(crate) use json::decoded as decoded_json_string;
 pub(crate) use json::tape as json_tape;
 
 pub use capper::{Capper, LARGEST_DOCUMENT_BYTES};

@@ -1,7 +1,7 @@
 //! Resolves a JSON Pointer (RFC 6901) in a text, and returns the value as written there.
 
+use crate::cap::decoded_json_string;
 use crate::cap::json_tape::{Kind, Tape};
-use endmark_text::replace_lone_surrogates;
 
 /// Why a pointer cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -54,7 +54,7 @@ pub fn pointed_to<'a>(text: &'a str, pointer: &str) -> Result<&'a str, PointerEr
                 key.parse() == Ok(index) && index.to_string() == key
             } else {
                 let name = &text[nodes[child].begin as usize..nodes[child].end as usize];
-                serde_json::from_str::<String>(&replace_lone_surrogates(name)).is_ok_and(|name| name == key)
+                decoded_json_string(name).is_some_and(|name| name == key)
             };
             // Of a duplicate key the last one counts, as in most readers.
             found = if is_it { Some(value) } else { found };

@@ -322,13 +322,17 @@ fn spaces(space: &str) -> &str {
 
 /// Returns a key as written, without its quotation marks and colon.
 fn unquoted(key: &str) -> &str {
-    key.trim_end_matches([' ', '\n', '\r', '\t', ':']).trim_matches('"')
+    quoted(key).trim_matches('"')
 }
 
-/// Returns the decoded key.
+/// Returns a key as written, without its colon.
+fn quoted(key: &str) -> &str {
+    key.trim_end_matches([' ', '\n', '\r', '\t', ':'])
+}
+
+/// Returns the decoded key, as a pointer to it is resolved.
 fn name(key: &str) -> String {
-    let quoted = key.trim_end_matches([' ', '\n', '\r', '\t', ':']);
-    serde_json::from_str(quoted).unwrap_or_else(|_| unquoted(key).to_owned())
+    string::decoded(quoted(key)).unwrap_or_else(|| unquoted(key).to_owned())
 }
 
 /// Returns the size to which larger values are shortened so that all together fit into `room`.
@@ -354,5 +358,16 @@ mod tests {
         assert_eq!(fair_level(vec![10, 10, 500, 900], 220), 100);
         assert_eq!(fair_level(vec![10, 10], 20), usize::MAX);
         assert_eq!(fair_level(Vec::new(), 0), usize::MAX);
+    }
+
+    #[test]
+    fn a_name_is_decoded_as_in_a_pointer() {
+        for (key, expected) in [(r#""a" :"#, "a"), (r#""a\"/:": "#, "a\"/:"), (r#""a\ud800":"#, "a\u{fffd}")]
+        {
+            assert_eq!(name(key), expected);
+            let json = format!("{{{key} 1}}");
+            let pointer = FieldPath::root().key(name(key)).pointer();
+            assert_eq!(crate::read::pointed_to(&json, &pointer), Ok("1"));
+        }
     }
 }

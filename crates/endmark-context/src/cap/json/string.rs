@@ -18,10 +18,15 @@ pub(super) struct CutString {
     pub(super) original: Size,
 }
 
+/// Returns the text of a JSON string. Half of a surrogate pair becomes U+FFFD.
+pub(crate) fn decoded(json: &str) -> Option<String> {
+    serde_json::from_str(&replace_lone_surrogates(json)).ok()
+}
+
 /// Cuts a JSON string to `most`, quotation marks included. Returns `None` if there is no room. Half of a surrogate
 /// pair becomes U+FFFD.
 pub(super) fn cut(json: &str, most: usize, limits: &Limits) -> Option<CutString> {
-    let text: String = serde_json::from_str(&replace_lone_surrogates(json)).ok()?;
+    let text = decoded(json)?;
     let is_of_lines = most >= TEXT_ROOM && text.trim_end().contains('\n');
     let shortened = if is_of_lines { as_text(&text, most, limits) } else { None };
     shortened.or_else(|| beginning(&text, most, limits))
