@@ -104,7 +104,7 @@ impl Block {
             return Closed::Open;
         }
         if let Some(fence) = self.ignored {
-            self.goes_on_unknown(line);
+            self.goes_on_unknown(line, &event);
             match event {
                 Event::Fence(other) if fence.is_closed_by(other) => self.ignored = None,
                 Event::Head(id, _) => self.quoted.push(Sign::named(Some(id), "", line.begins())),
@@ -141,7 +141,7 @@ impl Block {
             }
             // In this form the fields of a finding are not indented deeper than an unknown field such as `impact`.
             Event::Fields(_) if self.is_below_unknown(line) => {
-                self.goes_on_unknown(line);
+                self.goes_on_unknown(line, &event);
             }
             Event::Fields(fields) => {
                 for said in fields {
@@ -150,8 +150,7 @@ impl Block {
             }
             Event::Fence(fence) => self.fence(fence, line, remarks),
             Event::Rule => self.last = None,
-            Event::Other => self.text(line, RemarkKind::UnknownField, was_ignoring, remarks),
-            Event::Text => self.text(line, RemarkKind::IgnoredText, was_ignoring, remarks),
+            Event::Other | Event::Text => self.text(line, &event, was_ignoring, remarks),
         }
         Closed::Open
     }
@@ -201,7 +200,7 @@ impl Block {
     fn fence(&mut self, fence: CodeFence, line: &Line<'_>, remarks: &mut Remarks) {
         if self.around.is_some_and(|around| around.is_closed_by(fence)) {
             self.around = None;
-        } else if self.goes_on_unknown(line) {
+        } else if self.goes_on_unknown(line, &Event::Fence(fence)) {
             self.ignored = Some(fence);
             return;
         } else if self.draft.as_ref().is_none_or(Draft::is_bare) && self.around.is_none() {
@@ -280,9 +279,10 @@ impl Block {
     }
 
     /// Handles text: it continues the field before it, or is unknown.
-    fn text(&mut self, line: &Line<'_>, kind: RemarkKind, was_ignoring: bool, remarks: &mut Remarks) {
+    fn text(&mut self, line: &Line<'_>, event: &Event<'_>, was_ignoring: bool, remarks: &mut Remarks) {
+        let kind = if *event == Event::Other { RemarkKind::UnknownField } else { RemarkKind::IgnoredText };
         let more = item(&line.text);
-        if self.goes_on_unknown(line) {
+        if self.goes_on_unknown(line, event) {
             // Text that may be a finding is counted even so.
             let id = mentioned(&line.text).or_else(|| in_json(&line.text));
             let of_line = || Sign::of(&line.text, line.begins()).filter(|_| self.draft.is_none());
@@ -367,12 +367,12 @@ impl Block {
 
     /// Takes a line of the block below an unknown field: a deeper line, text that follows directly, or code. A code
     /// fence in the header may enclose the findings.
-    fn goes_on_unknown(&mut self, line: &Line<'_>) -> bool {
+    fn goes_on_unknown(&mut self, line: &Line<'_>, event: &Event<'_>) -> bool {
         let Some(last) = self.last.as_mut().filter(|last| last.key == Key::Unknown && line.is_settled) else {
             return false;
         };
         let is_deeper = line.indent() > last.indent;
-        let is_below = match event(&line.text) {
+        let is_below = match event {
             Event::Fence(_) => last.is_open && (is_deeper || self.draft.is_some()),
             _ if is_deeper => last.is_open || !last.is_behind_blank,
             Event::Text => last.is_open && !last.is_behind_blank && any_field(&line.text).is_none(),
