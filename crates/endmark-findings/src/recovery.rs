@@ -1,8 +1,10 @@
 //! State machine for recovery after a cut: which agent examines which dimensions again. (AR-4)
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 
-use super::transcript::{AgentResult, Cut, is_named, same_dimension};
+use super::transcript::{AgentResult, Cut, is_named, letters};
 
 /// The maximum number of findings in a retry after a severe cut (AR-4).
 pub const MOST_FINDINGS_OF_RETRY: u32 = 5;
@@ -190,17 +192,10 @@ impl Recovery {
         }
     }
 
-    /// Whether a run was cut or left this dimension open.
-    pub(super) fn was_short_of(&self, dimension: &str) -> bool {
-        let is_open = |past: &PastRun| past.remaining.iter().any(|open| same_dimension(open, dimension));
-        self.past.iter().any(|past| !past.cut.is_whole() || is_open(past))
-    }
-
-    /// Whether a run after an incomplete one has examined a dimension.
-    pub(super) fn has_run_again(&self, dimension: &str) -> bool {
+    /// Returns the dimensions that runs after an incomplete one have examined.
+    pub(super) fn run_again(&self) -> impl Iterator<Item = &String> {
         let after = self.past.iter().skip_while(|past| !past.is_short()).skip(1);
-        let mut dimensions = after.filter(|past| past.is_heard).flat_map(|past| &past.run.dimensions);
-        dimensions.any(|known| same_dimension(known, dimension))
+        after.filter(|past| past.is_heard).flat_map(|past| &past.run.dimensions)
     }
 
     /// Records the result of the requested run, or an unrequested result.
@@ -312,11 +307,8 @@ impl Recovery {
 
 /// Adds the dimensions that are not in the list yet.
 fn add_missing(list: &mut Vec<String>, dimensions: impl IntoIterator<Item = String>) {
-    for dimension in dimensions {
-        if !list.iter().any(|known| same_dimension(known, &dimension)) {
-            list.push(dimension);
-        }
-    }
+    let mut known: HashSet<String> = list.iter().map(|dimension| letters(dimension)).collect();
+    list.extend(dimensions.into_iter().filter(|dimension| known.insert(letters(dimension))));
 }
 
 impl PastRun {

@@ -392,7 +392,7 @@ pub(super) fn spelled_as(dimension: &str, list: &[String]) -> String {
 }
 
 /// Whether two dimensions differ at most in case and punctuation.
-pub(super) fn same_dimension(one: &str, other: &str) -> bool {
+fn same_dimension(one: &str, other: &str) -> bool {
     letters(one) == letters(other)
 }
 

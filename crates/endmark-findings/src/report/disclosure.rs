@@ -1,6 +1,6 @@
 //! What may be missing from a report, and why. (AR-6)
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
 
@@ -235,6 +235,10 @@ struct Coverage {
 impl Coverage {
     fn add(&mut self, agent: &Recovery, handed: &[&Handed], disclosure: Option<&AgentDisclosure>) {
         let name = &agent.assignment().agent_id;
+        let was_cut = agent.past().iter().any(|past| !past.cut.is_whole());
+        let left_open = agent.past().iter().flat_map(|past| &past.remaining);
+        let left_open: HashSet<String> = left_open.map(|open| letters(open)).collect();
+        let run_again: HashSet<String> = agent.run_again().map(|known| letters(known)).collect();
         let of_results = handed.iter().flat_map(|handed| &handed.result.dimensions);
         for dimension in agent.assignment().dimensions.iter().chain(of_results) {
             let entry = self.entry(dimension);
@@ -242,8 +246,9 @@ impl Coverage {
                 entry.agents.push(name.clone());
             }
             // All dimensions of a cut result are marked (AR-4), but only the open ones of a complete result.
-            entry.truncated |= agent.was_short_of(dimension);
-            entry.run_again |= agent.has_run_again(dimension);
+            let letters = letters(dimension);
+            entry.truncated |= was_cut || left_open.contains(&letters);
+            entry.run_again |= run_again.contains(&letters);
         }
         for gap in disclosure.into_iter().flat_map(|disclosure| &disclosure.gaps) {
             let entry = self.entry(gap);
