@@ -1,7 +1,8 @@
 //! Raw control characters in JSON strings: models write them, and strict JSON does not allow them.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
+
+use crate::json::append_escaped;
 
 /// Escapes the raw control characters in the strings of a JSON text, and counts them. Every other byte stays. The last string
 /// may be open.
@@ -21,13 +22,7 @@ pub fn escape_control_characters(json: &str) -> (Cow<'_, str>, usize) {
             b'\\' => after_backslash = in_string,
             0..0x20 if in_string => {
                 escaped.push_str(json.get(copied..at).unwrap_or_default());
-                match byte {
-                    b'\n' => escaped.push_str("\\n"),
-                    b'\r' => escaped.push_str("\\r"),
-                    b'\t' => escaped.push_str("\\t"),
-                    // Writing to a string cannot fail.
-                    _ => _ = write!(escaped, "\\u{byte:04x}"),
-                }
+                append_escaped(&mut escaped, json.get(at..=at).unwrap_or_default());
                 (count, copied) = (count + 1, at + 1);
             }
             _ => {}

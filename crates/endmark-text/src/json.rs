@@ -13,6 +13,7 @@ use std::ops::Range;
 
 pub use path::{Step, Steps};
 pub use scan::{Visit, visit};
+pub(crate) use string::decode;
 pub use string::{append_escaped, quoted};
 
 /// Bytes that are no JSON document.

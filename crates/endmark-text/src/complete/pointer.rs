@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::json::decode;
+
 /// Adds the step to an element.
 pub(super) fn push_index(pointer: &mut String, index: usize) {
     // Writing to a string cannot fail.
@@ -12,42 +14,13 @@ pub(super) fn push_index(pointer: &mut String, index: usize) {
 pub(super) fn push_name(pointer: &mut String, source: &[u8]) {
     pointer.push('/');
     let inside = source.get(1..source.len().saturating_sub(1)).unwrap_or_default();
-    for character in unescaped(&String::from_utf8_lossy(inside)).chars() {
+    for character in decode(&String::from_utf8_lossy(inside)).text.chars() {
         match character {
             '~' => pointer.push_str("~0"),
             '/' => pointer.push_str("~1"),
             other => pointer.push(other),
         }
     }
-}
-
-/// Returns the value of a whole string's content; a lone surrogate is U+FFFD.
-fn unescaped(source: &str) -> String {
-    // In UTF-16 the halves of a surrogate pair combine by themselves.
-    let mut units = Vec::with_capacity(source.len());
-    let mut rest = source.chars();
-    while let Some(character) = rest.next() {
-        if character != '\\' {
-            units.extend_from_slice(character.encode_utf16(&mut [0; 2]));
-            continue;
-        }
-        units.push(match rest.next() {
-            Some('u') => {
-                let digits = rest.as_str().get(..4).unwrap_or_default();
-                rest.by_ref().take(4).for_each(drop);
-                u16::from_str_radix(digits, 16).unwrap_or_default()
-            }
-            Some('b') => 0x08,
-            Some('t') => 0x09,
-            Some('n') => 0x0A,
-            Some('f') => 0x0C,
-            Some('r') => 0x0D,
-            Some('/') => 0x2F,
-            Some('\\') => 0x5C,
-            _ => 0x22,
-        });
-    }
-    String::from_utf16_lossy(&units)
 }
 
 #[cfg(test)]

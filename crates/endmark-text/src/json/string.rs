@@ -6,7 +6,7 @@ use super::Decoded;
 use super::scan::near;
 
 /// Turns what stands between the quotes of a checked string into characters.
-pub(super) fn decode(inside: &str) -> Decoded<'_> {
+pub(crate) fn decode(inside: &str) -> Decoded<'_> {
     let Some(first) = memchr::memchr(b'\\', inside.as_bytes()) else {
         return Decoded { text: Cow::Borrowed(inside), exact: true };
     };
