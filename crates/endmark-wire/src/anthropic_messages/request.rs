@@ -5,8 +5,7 @@ use endmark_text::Format;
 use super::Messages;
 use super::content::text_of;
 use crate::json::{Fields, Kind, Value};
-use crate::request::Address;
-use crate::request::{Tool, View};
+use crate::request::{Address, Tool, View};
 use crate::wire_format::WireRequest;
 
 impl WireRequest for Messages {

@@ -7,11 +7,12 @@ use serde_json::value::RawValue;
 
 use super::Messages;
 use super::content::{call_blocks, is_cited, last_call_at, last_part, text_blocks, text_of};
-use super::stop;
+use super::stream::MessageReader;
 use super::usage::{self, Counts};
+use super::writer::MessageWriter;
+use super::{error, stop};
 use crate::edit::Edits;
-use crate::error::ProviderError;
-use crate::error::ResponseError;
+use crate::error::{ProviderError, ResponseError};
 use crate::json::{Kind, Value, quoted};
 use crate::reply::{Choice, ToolCall, Usage};
 use crate::request::{Request, View};
@@ -19,15 +20,11 @@ use crate::response::{Reply, ReplyEdit};
 use crate::sse::event_frame;
 use crate::stream::Reader;
 use crate::wire_format::WireReply;
-use crate::writer::End;
-use crate::writer::Writer;
+use crate::writer::{End, Writer};
 
 impl WireReply for Messages {
     fn has_written(&self, root: Value<'_>) -> bool {
-        let says = |field: &str, word: &str| {
-            root.field(field).and_then(Value::text).is_some_and(|text| text == word)
-        };
-        says("type", "message") && says("role", "assistant")
+        root.says("type", "message") && root.says("role", "assistant")
     }
 
     fn reply(&self, root: Value<'_>, _request: &View) -> Result<Reply, ResponseError> {
@@ -47,19 +44,19 @@ impl WireReply for Messages {
     }
 
     fn reader(&self, _request: &Request, keep_bytes: usize) -> Box<dyn Reader> {
-        Box::new(super::stream::MessageReader::new(keep_bytes))
+        Box::new(MessageReader::new(keep_bytes))
     }
 
     fn writer(&self, request: &Request, _keep_bytes: usize) -> Box<dyn Writer> {
-        Box::new(super::writer::MessageWriter::new(&request.view().model))
+        Box::new(MessageWriter::new(&request.view().model))
     }
 
     fn read_error(&self, root: Value<'_>) -> Option<ProviderError> {
-        super::error::read(root)
+        error::read(root)
     }
 
     fn error_body(&self, _status: u16, kind: &str, message: &str) -> Vec<u8> {
-        format!("{{{}}}", super::error::fields(kind, message)).into_bytes()
+        format!("{{{}}}", error::fields(kind, message)).into_bytes()
     }
 
     fn error_event(&self, status: u16, kind: &str, message: &str) -> Vec<u8> {

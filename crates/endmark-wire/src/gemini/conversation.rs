@@ -36,7 +36,7 @@ const SERVER: [&str; 8] = [
 ];
 
 /// Returns the role of a content. Tool results are in user contents.
-pub(super) fn role_of(content: Value<'_>) -> Role {
+fn role_of(content: Value<'_>) -> Role {
     let role = content.field("role").and_then(Value::text);
     match role.as_deref() {
         None | Some("user" | "function" | "tool" | "") => Role::User,

@@ -74,15 +74,10 @@ impl WireRequest for Gemini {
     }
 
     fn function_list<'a>(&self, root: Value<'a>) -> Option<Value<'a>> {
-        function_list(root)
+        let tools = root.field("tools").into_iter().flat_map(Value::items);
+        let mut lists = tools.filter_map(|tool| either(tool, DECLARATIONS)).map(|(_, declared)| declared);
+        lists.find(|list| list.kind() == Kind::Array)
     }
-}
-
-/// Returns the first list of functions that a request declares.
-pub(super) fn function_list(root: Value<'_>) -> Option<Value<'_>> {
-    let tools = root.field("tools").into_iter().flat_map(Value::items);
-    let mut lists = tools.filter_map(|tool| either(tool, DECLARATIONS)).map(|(_, declared)| declared);
-    lists.find(|list| list.kind() == Kind::Array)
 }
 
 /// Returns the last content, if it is the model's and not a call: a reply continues it.

@@ -10,26 +10,25 @@ use super::candidate::{
     SIGNATURE, add_beside, arguments_of, call_of, candidate, candidates, holds_more, is_grounded,
     is_in_pieces, is_thought, last_said, parts, signature_of, text_of, web_searches, will_continue,
 };
-use super::stop;
-use super::usage;
+use super::stream::ContentReader;
+use super::writer::ContentWriter;
+use super::{error, stop, usage};
 use crate::edit::Edits;
-use crate::error::ProviderError;
-use crate::error::ResponseError;
+use crate::error::{ProviderError, ResponseError};
 use crate::json::{Kind, Value, quoted};
 use crate::reply::{Choice, Continuation, ToolCall, Usage};
 use crate::request::{Request, View};
 use crate::response::{Reply, ReplyEdit};
 use crate::stream::Reader;
 use crate::wire_format::WireReply;
-use crate::writer::End;
-use crate::writer::Writer;
+use crate::writer::{End, Writer};
 
 impl WireReply for Gemini {
     fn has_written(&self, root: Value<'_>) -> bool {
         match root.field("candidates") {
             Some(candidates) => candidates.items().all(|item| item.kind() == Kind::Object),
             // The prompt was refused.
-            None => super::stop::blocked(root).is_some(),
+            None => stop::blocked(root).is_some(),
         }
     }
 
@@ -41,7 +40,7 @@ impl WireReply for Gemini {
             Choice { web_searches, ..choice(candidate, index, has_stop) }
         };
         let mut choices: Vec<Choice> = candidates(root).map(of_candidate).collect();
-        let blocked = super::stop::blocked(root).filter(|_| choices.is_empty());
+        let blocked = stop::blocked(root).filter(|_| choices.is_empty());
         if let Some(blocked) = blocked {
             let mut choice = Choice::new(0);
             choice.end(Some(blocked));
@@ -63,19 +62,19 @@ impl WireReply for Gemini {
     }
 
     fn reader(&self, request: &Request, keep_bytes: usize) -> Box<dyn Reader> {
-        Box::new(super::stream::ContentReader::new(request.view().has_stop, keep_bytes))
+        Box::new(ContentReader::new(request.view().has_stop, keep_bytes))
     }
 
     fn writer(&self, request: &Request, _keep_bytes: usize) -> Box<dyn Writer> {
-        Box::new(super::writer::ContentWriter::new(&request.view().model))
+        Box::new(ContentWriter::new(&request.view().model))
     }
 
     fn read_error(&self, root: Value<'_>) -> Option<ProviderError> {
-        super::error::read(root)
+        error::read(root)
     }
 
     fn error_body(&self, status: u16, kind: &str, message: &str) -> Vec<u8> {
-        format!("{{{}}}", super::error::field(status, kind, message)).into_bytes()
+        format!("{{{}}}", error::field(status, kind, message)).into_bytes()
     }
 }
 

@@ -68,8 +68,7 @@ pub(super) fn index_of(choice: &Fields<'_>) -> Option<u32> {
 pub(super) fn reasoning_of(message: &Fields<'_>) -> Option<String> {
     let thinking = || {
         let parts = message.get("content").filter(|content| content.kind() == Kind::Array)?.items();
-        let mut thinking =
-            parts.filter(|part| part.field("type").and_then(Value::text).as_deref() == Some("thinking"));
+        let mut thinking = parts.filter(|part| part.says("type", "thinking"));
         thinking
             .next()
             .map(|part| part.at("thinking[0].text").and_then(Value::text).unwrap_or_default().into_owned())

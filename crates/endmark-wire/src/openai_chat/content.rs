@@ -42,7 +42,7 @@ pub(super) fn holds_more(message: &Fields<'_>) -> bool {
 pub(super) fn text_parts(content: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     content
         .items()
-        .filter(|part| part.field("type").and_then(Value::text).as_deref() == Some("text"))
+        .filter(|part| part.says("type", "text"))
         .filter_map(|part| part.field("text"))
         .filter(|text| text.kind() == Kind::String)
 }

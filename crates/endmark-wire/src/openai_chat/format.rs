@@ -2,9 +2,8 @@
 
 use serde_json::value::RawValue;
 
-use super::ChatStream;
-use super::conversation;
 use super::response::ResponseEdit;
+use super::{ChatStream, conversation};
 use crate::closing::LimitPlace;
 use crate::deciding::fields;
 use crate::provider::Provider;

@@ -4,8 +4,6 @@ use std::ops::Range;
 
 use serde_json::value::RawValue;
 
-use super::ChatRequest;
-use super::ChatStream;
 use super::choice::{index_of, read_choice};
 use super::content::{text_of, text_parts};
 use super::error::{error_body, read_error_field};
@@ -13,21 +11,20 @@ use super::format::Chat;
 use super::tool_call::{CallView, call_json};
 use super::usage::{of_choices, usage_among, usage_by_choice, write_usage};
 use super::writer::ChatWriter;
+use super::{ChatRequest, ChatStream};
 use crate::edit::Edits;
-use crate::error::ProviderError;
-use crate::error::ResponseError;
+use crate::error::{ProviderError, ResponseError};
 use crate::json::{Fields, Kind, Value, quoted};
 use crate::reply::{Choice, ToolCall, Usage};
 use crate::request::{Request, View};
-use crate::response::Reply;
-use crate::response::ReplyEdit;
+use crate::response::{Reply, ReplyEdit};
 use crate::stream::Reader;
 use crate::wire_format::WireReply;
 use crate::writer::Writer;
 
 impl WireReply for Chat {
     fn has_written(&self, root: Value<'_>) -> bool {
-        root.field("object").and_then(Value::text).is_some_and(|object| object == "chat.completion")
+        root.says("object", "chat.completion")
     }
 
     fn reply(&self, root: Value<'_>, request: &View) -> Result<Reply, ResponseError> {
@@ -108,7 +105,7 @@ impl ChatResponse {
 }
 
 /// Reads a response. With several choices some servers count the tokens of only one.
-pub(super) fn read_reply(root: Value<'_>, has_stop: bool) -> Result<Reply, ResponseError> {
+fn read_reply(root: Value<'_>, has_stop: bool) -> Result<Reply, ResponseError> {
     let fields = Fields::of(root);
     let choices = fields.get("choices").filter(|choices| choices.kind() == Kind::Array);
     let choices = choices.ok_or(ResponseError::Without("choices"))?;

@@ -22,7 +22,7 @@ pub(super) const ORDER: Order =
 const ANSWERED_BY_TEXT: [&str; 3] = ["function_call", "custom_tool_call", "local_shell_call"];
 
 /// Returns the role of an item, and its parts.
-pub(super) fn turn(item: Value<'_>) -> Result<(Role, Vec<Placed<'_>>), &'static str> {
+fn turn(item: Value<'_>) -> Result<(Role, Vec<Placed<'_>>), &'static str> {
     if let Some(text) = item.text() {
         return Ok((Role::User, vec![Placed::turn(item, Content::Text(text), Slot::Text(item))]));
     }
@@ -187,7 +187,7 @@ fn is_of_server(kind: &str) -> bool {
 }
 
 /// Returns the id of the stored item that this one refers to. A reference need not state its type.
-pub(super) fn reference(item: Value<'_>) -> Option<Value<'_>> {
+fn reference(item: Value<'_>) -> Option<Value<'_>> {
     let id = item.field("id").filter(|id| id.kind() == Kind::String)?;
     let says = |name| item.field(name).and_then(Value::text);
     match says("type").as_deref() {

@@ -4,8 +4,7 @@ use endmark_text::Format;
 
 use super::Responses;
 use crate::json::{Fields, Kind, Value};
-use crate::request::Address;
-use crate::request::{Tool, View};
+use crate::request::{Address, Tool, View};
 use crate::wire_format::WireRequest;
 
 impl WireRequest for Responses {

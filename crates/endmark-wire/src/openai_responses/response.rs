@@ -6,11 +6,11 @@ use serde_json::value::RawValue;
 
 use super::Responses;
 use super::item::{CallForm, Item, is_web_search, refusal_of, texts};
-use super::stop;
-use super::usage;
+use super::stream::ResponseReader;
+use super::writer::ResponseWriter;
+use super::{error, stop, usage};
 use crate::edit::Edits;
-use crate::error::ProviderError;
-use crate::error::ResponseError;
+use crate::error::{ProviderError, ResponseError};
 use crate::json::{Kind, Value, quoted};
 use crate::openai_chat::error_body;
 use crate::reply::{CallProgress, Choice, ToolCall, Usage};
@@ -19,12 +19,11 @@ use crate::response::{Reply, ReplyEdit};
 use crate::sse::event_frame;
 use crate::stream::Reader;
 use crate::wire_format::WireReply;
-use crate::writer::End;
-use crate::writer::Writer;
+use crate::writer::{End, Writer};
 
 impl WireReply for Responses {
     fn has_written(&self, root: Value<'_>) -> bool {
-        root.field("object").and_then(Value::text).is_some_and(|object| object == "response")
+        root.says("object", "response")
     }
 
     fn reply(&self, root: Value<'_>, request: &View) -> Result<Reply, ResponseError> {
@@ -45,15 +44,15 @@ impl WireReply for Responses {
     }
 
     fn reader(&self, request: &Request, keep_bytes: usize) -> Box<dyn Reader> {
-        Box::new(super::stream::ResponseReader::new(request.view().has_stop, keep_bytes))
+        Box::new(ResponseReader::new(request.view().has_stop, keep_bytes))
     }
 
     fn writer(&self, request: &Request, keep_bytes: usize) -> Box<dyn Writer> {
-        Box::new(super::writer::ResponseWriter::new(&request.view().model, keep_bytes))
+        Box::new(ResponseWriter::new(&request.view().model, keep_bytes))
     }
 
     fn read_error(&self, root: Value<'_>) -> Option<ProviderError> {
-        super::error::read(root)
+        error::read(root)
     }
 
     fn error_body(&self, _status: u16, kind: &str, message: &str) -> Vec<u8> {
@@ -61,7 +60,7 @@ impl WireReply for Responses {
     }
 
     fn error_event(&self, _status: u16, kind: &str, message: &str) -> Vec<u8> {
-        event_frame("error", super::error::event(kind, message, "").as_bytes())
+        event_frame("error", error::event(kind, message, "").as_bytes())
     }
 
     fn stored_items<'a>(&self, root: Value<'a>) -> Vec<Value<'a>> {
