@@ -20,7 +20,7 @@ impl Choice {
 /// Reads an item of a response's `choices`.
 pub(super) fn read_choice(value: Value<'_>, position: u32, has_stop: bool) -> Choice {
     let value = Fields::of(value);
-    let mut choice = Choice::new(index_of(&value).unwrap_or(position));
+    let mut choice = Choice::new(index_of(&value, position));
     if let Some(message) = value.get("message").map(Fields::of) {
         if let Some(content) = message.get("content").and_then(text_of) {
             choice.text = content.text;
@@ -59,9 +59,10 @@ pub(super) fn read_choice(value: Value<'_>, position: u32, has_stop: bool) -> Ch
     choice
 }
 
-/// Returns the number that a choice states.
-pub(super) fn index_of(choice: &Fields<'_>) -> Option<u32> {
-    choice.get("index").and_then(Value::as_u64).and_then(|index| u32::try_from(index).ok())
+/// Returns the number that a choice states, or its position if it states none.
+pub(super) fn index_of(choice: &Fields<'_>, position: u32) -> u32 {
+    let stated = choice.get("index").and_then(Value::as_u64);
+    stated.and_then(|index| u32::try_from(index).ok()).unwrap_or(position)
 }
 
 /// Returns the reasoning in a message or delta, under any of the names that servers use.

@@ -237,7 +237,7 @@ impl<'a> ResponseEdit<'a> {
 pub(super) fn find_choice(root: Value<'_>, index: u32) -> Option<Value<'_>> {
     let choices = (0..).zip(root.field("choices")?.items());
     choices
-        .map(|(position, choice)| (index_of(&Fields::of(choice)).unwrap_or(position), choice))
+        .map(|(position, choice)| (index_of(&Fields::of(choice), position), choice))
         .find(|(own, _)| *own == index)
         .map(|(_, choice)| choice)
         .filter(|choice| choice.kind() == Kind::Object)

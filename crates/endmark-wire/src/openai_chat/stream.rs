@@ -109,9 +109,9 @@ impl ChatStream {
         for (position, choice) in (0..).zip(choices.into_iter().flat_map(Value::items)) {
             event.no_choices = false;
             let choice = Fields::of(choice);
-            are_bare &= self.choice(&choice, position, &mut event);
-            counted
-                .extend(usage_of_choice(&choice).map(|usage| (index_of(&choice).unwrap_or(position), usage)));
+            let index = index_of(&choice, position);
+            are_bare &= self.choice(&choice, index, &mut event);
+            counted.extend(usage_of_choice(&choice).map(|usage| (index, usage)));
         }
         if !event.no_choices && self.template.is_none() {
             self.template = Some(Template::read(root));
@@ -186,8 +186,7 @@ impl ChatStream {
     }
 
     /// Reads an item of `choices`. Returns whether it only opens a reply.
-    fn choice(&mut self, value: &Fields<'_>, position: u32, event: &mut Event) -> bool {
-        let index = index_of(value).unwrap_or(position);
+    fn choice(&mut self, value: &Fields<'_>, index: u32, event: &mut Event) -> bool {
         let mut fidelity = Fidelity::Exact;
         let delta = value.get("delta").map(Fields::of);
         if let Some(delta) = &delta {

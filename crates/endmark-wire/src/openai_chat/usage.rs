@@ -25,7 +25,7 @@ pub(super) fn usage_by_choice(choices: Value<'_>) -> impl Iterator<Item = (u32, 
     let choices = (0..).zip(choices.items());
     choices.filter_map(|(position, choice)| {
         let choice = Fields::of(choice);
-        Some((index_of(&choice).unwrap_or(position), usage_of_choice(&choice)?))
+        Some((index_of(&choice, position), usage_of_choice(&choice)?))
     })
 }
 
