@@ -61,14 +61,15 @@ impl Patient {
 
     fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Ending>> {
         loop {
-            return Poll::Ready(match ready!(Pin::new(&mut self.body).poll_frame(context)) {
-                None => Ok(None),
-                Some(Err(_)) => Err(Ending::Dropped),
-                Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => Ok(Some(data)),
-                    Err(_) => continue,
-                },
-            });
+            match ready!(Pin::new(&mut self.body).poll_frame(context)) {
+                None => return Poll::Ready(Ok(None)),
+                Some(Err(_)) => return Poll::Ready(Err(Ending::Dropped)),
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        return Poll::Ready(Ok(Some(data)));
+                    }
+                }
+            }
         }
     }
 }

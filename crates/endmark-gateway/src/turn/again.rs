@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use super::companion::Turn;
+use super::companion::{Turn, ask_woken};
 
 /// It waits. Waking it wakes its task.
 const WAITING: u8 = 0;
@@ -71,7 +71,7 @@ impl<F: Future> Future for Again<F> {
                 this.bell.insert((bell, waker))
             }
         };
-        let turn = Turn::begin();
+        let _turn = Turn::begin();
         let mut is_woken = true;
         for _ in 0..MAX_POLLS_IN_TURN {
             if is_woken {
@@ -81,7 +81,7 @@ impl<F: Future> Future for Again<F> {
                     return Poll::Ready(done);
                 }
             }
-            if Turn::ask_woken(&turn) {
+            if ask_woken() {
                 is_woken = bell.state.load(Ordering::Acquire) == WOKEN;
                 continue;
             }

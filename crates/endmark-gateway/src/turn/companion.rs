@@ -146,14 +146,9 @@ impl Turn {
     pub(super) fn begin() -> Self {
         Self { outer: WOKEN.replace(Some(Vec::new())) }
     }
-
-    /// Polls the companions woken since. Returns whether there were any.
-    pub(super) fn ask_woken(_within: &Self) -> bool {
-        ask_woken()
-    }
 }
 
-/// Asks those who were woken in the turn of this thread; answers whether there were any.
+/// Polls the companions woken in the current turn of this thread. Returns whether there were any.
 pub(crate) fn ask_woken() -> bool {
     let woken = WOKEN.with_borrow_mut(|woken| woken.as_mut().map(std::mem::take)).unwrap_or_default();
     let is_any = !woken.is_empty();
@@ -258,7 +253,7 @@ mod tests {
         let waker = ring.lock().unwrap().clone().unwrap();
         waker.wake_by_ref();
         waker.wake_by_ref();
-        assert!(Turn::ask_woken(&turn) && !Turn::ask_woken(&turn));
+        assert!(ask_woken() && !ask_woken());
         assert_eq!(asked.load(Ordering::SeqCst), 2);
         waker.wake_by_ref();
         drop(turn);
