@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 pub use path::{Step, Steps};
-pub use scan::{Visit, visit};
+pub use scan::{Visit, string_end, visit};
 pub(crate) use string::decode;
 pub use string::{append_escaped, quoted};
 

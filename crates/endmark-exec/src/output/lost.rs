@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use endmark_envelope::{FieldPath, Warning};
+use endmark_text::json::string_end;
 use serde_json::Value;
 
 /// The code of a warning about numbers with more digits than are kept.
@@ -149,15 +150,5 @@ fn is_rounded(number: &str) -> bool {
 
 /// Returns what follows the string that begins here.
 fn after_string(text: &str) -> &str {
-    let bytes = text.as_bytes();
-    let mut at = 1;
-    while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
-        at += found;
-        if bytes[at] == b'"' {
-            return &text[at + 1..];
-        }
-        // An escape is a backslash and at least one ASCII character.
-        at += 2;
-    }
-    ""
+    string_end(text.as_bytes(), 0).and_then(|end| text.get(end..)).unwrap_or_default()
 }

@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use memchr::memchr2;
-
 use super::pointer::{push_index, push_name};
 use super::{Place, UnfinishedKind};
+use crate::json::string_end;
 
 /// What follows the settled part of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +115,7 @@ impl<'r> Walk<'r> {
 
     fn string(&mut self, start: usize) -> usize {
         let is_name = self.expects_name();
-        let Some(end) = self.end_of_string(start + 1) else {
+        let Some(end) = string_end(self.settled, start) else {
             self.last = Last::String { name: is_name };
             return self.settled.len();
         };
@@ -137,17 +136,6 @@ impl<'r> Walk<'r> {
 
     fn in_object(&self) -> bool {
         matches!(self.levels.last(), Some(Level { inside: Inside::Object { .. }, .. }))
-    }
-
-    /// Returns where the string ends whose content begins at `at`, or `None`.
-    fn end_of_string(&self, mut at: usize) -> Option<usize> {
-        loop {
-            at += memchr2(b'"', b'\\', self.settled.get(at..)?)?;
-            if self.settled[at] == b'"' {
-                return Some(at + 1);
-            }
-            at += 2;
-        }
     }
 
     /// Returns where the number or literal ends that begins at `at`.

@@ -104,7 +104,7 @@ pub(super) fn next_start(bytes: &[u8], at: usize) -> Option<usize> {
 /// Where the value that begins at `start` ends. Only for bytes that passed [`check`].
 pub(super) fn value_end(bytes: &[u8], start: usize) -> usize {
     match bytes.get(start) {
-        Some(b'"') => string_end(bytes, start),
+        Some(b'"') => string_end(bytes, start).unwrap_or(bytes.len()),
         Some(b'{' | b'[') => {
             let mut depth = 0_usize;
             let mut at = start;
@@ -118,7 +118,7 @@ pub(super) fn value_end(bytes: &[u8], start: usize) -> usize {
                         }
                     }
                     b'"' => {
-                        at = string_end(bytes, at);
+                        at = string_end(bytes, at).unwrap_or(bytes.len());
                         continue;
                     }
                     _ => {}
@@ -134,24 +134,24 @@ pub(super) fn value_end(bytes: &[u8], start: usize) -> usize {
     }
 }
 
-/// The end of the string whose opening quote stands at `start`, the closing quote included.
-fn string_end(bytes: &[u8], start: usize) -> usize {
+/// Returns where the string ends whose opening quote is at `start`, after its closing quote, or `None` if it has none.
+/// Only the bytes up to there are read, and what they contain is not checked.
+pub fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
-    while let Some(rest) = bytes.get(at..) {
+    loop {
+        let rest = bytes.get(at..)?;
         // Names and most values are short: a search that is made for long texts costs more to begin than it spares.
         let close = plain(&rest[..rest.len().min(SHORT_STRING_BYTES)]);
         let found = match rest.get(close) {
             Some(b'"' | b'\\') => Some(close),
             _ => memchr::memchr2(b'"', b'\\', &rest[close..]).map(|length| close + length),
         };
-        let Some(length) = found else { break };
-        at += length;
+        at += found?;
         if bytes.get(at) == Some(&b'"') {
-            return at + 1;
+            return Some(at + 1);
         }
         at += 2;
     }
-    bytes.len()
 }
 
 /// Bytes of a string that are looked at before a search for long texts begins.
