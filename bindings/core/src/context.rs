@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::failure::{Failure, FailureKind};
-use crate::options::{answer, input, parse, text};
+use crate::options::{answer, input, parse, text, unknown};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -103,10 +103,7 @@ impl CapOptions {
             None | Some("both") => Keep::Both,
             Some("head") => Keep::Head,
             Some("tail") => Keep::Tail,
-            Some(word) => {
-                let message = format!("unknown `keep`: `{word}`: use both, head or tail");
-                return Err(Failure::invalid("invalid_options", message));
-            }
+            Some(word) => return Err(unknown("keep", word, "both, head or tail")),
         };
         Ok(Limits {
             keep,

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::context::moment;
 use crate::failure::{Failure, FailureKind};
-use crate::options::{answer, parse};
+use crate::options::{answer, parse, unknown_method};
 
 /// A dollar in nano-dollars.
 const NANO: f64 = 1e9;
@@ -99,7 +99,7 @@ impl SessionMeter {
             "before_call" => self.before_call(&parse(options)?),
             "after_call" => self.after_call(&parse(options)?),
             "usage" => self.usage(),
-            _ => Err(Failure::invalid("unknown_method", format!("there is no method `{method}`"))),
+            _ => Err(unknown_method(method)),
         }
     }
 

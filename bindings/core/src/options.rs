@@ -64,6 +64,16 @@ pub(crate) fn asked_from(name: &str) -> Result<AskedFrom, Failure> {
     AskedFrom::parse(name).ok_or_else(|| Failure::invalid("invalid_from", unknown()))
 }
 
+/// The failure for a word that an option does not have.
+pub(crate) fn unknown(option: &str, word: &str, known: &str) -> Failure {
+    Failure::invalid("invalid_options", format!("unknown `{option}`: `{word}`: use {known}"))
+}
+
+/// The failure for a method that an object does not have.
+pub(crate) fn unknown_method(method: &str) -> Failure {
+    Failure::invalid("unknown_method", format!("there is no method `{method}`"))
+}
+
 /// The name of a format.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -10,7 +10,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::failure::Failure;
 use crate::offsets::Unit;
-use crate::options::{answer, asked_from, format, parse, text};
+use crate::options::{answer, asked_from, format, parse, text, unknown, unknown_method};
 use crate::stitch::{check_template, in_unit};
 use crate::stop;
 
@@ -146,7 +146,7 @@ impl Recovery {
                 let options: FailedOptions = parse(options)?;
                 self.pipeline.failed(failure(&options.kind, text(inputs, 0)?.to_owned())?);
             }
-            _ => return Err(Failure::invalid("unknown_method", format!("there is no method `{method}`"))),
+            _ => return Err(unknown_method(method)),
         }
         self.step()
     }
@@ -167,9 +167,6 @@ impl Recovery {
 
 impl Options<'_> {
     fn policy(&self, received: &str) -> Result<PipelinePolicy, Failure> {
-        let unknown = |what: &str, word: &str, known: &str| {
-            Failure::invalid("invalid_options", format!("unknown `{what}`: `{word}`: use {known}"))
-        };
         let default = PipelinePolicy::default();
         if let Some(template) = &self.prompt {
             check_template(template)?;
@@ -219,11 +216,7 @@ impl ReplyOptions {
             Some("dropped") => Ending::Dropped,
             Some("stalled") => Ending::Stalled,
             Some("upstream_error") => Ending::UpstreamError,
-            Some(word) => {
-                let message =
-                    format!("unknown `ending`: `{word}`: use clean, dropped, stalled or upstream_error");
-                return Err(Failure::invalid("invalid_options", message));
-            }
+            Some(word) => return Err(unknown("ending", word, "clean, dropped, stalled or upstream_error")),
         };
         let (output_tokens, limit) = (self.output_tokens, self.limit);
         Ok(Reply { text: received.to_owned(), ending, stop, output_tokens, limit, reasoned: self.reasoned })
@@ -250,13 +243,7 @@ fn failure(kind: &str, message: String) -> Result<AskFailure, Failure> {
         "unfit" => AskFailure::Unfit(message),
         "final" => AskFailure::Final(message),
         "budget" => AskFailure::Budget(message),
-        _ => {
-            let known = "rejected, lost, unfit, final or budget";
-            return Err(Failure::invalid(
-                "invalid_options",
-                format!("unknown `kind`: `{kind}`: use {known}"),
-            ));
-        }
+        _ => return Err(unknown("kind", kind, "rejected, lost, unfit, final or budget")),
     })
 }
 

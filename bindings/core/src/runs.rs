@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::guard;
-use crate::options::{answer, input, parse, text};
+use crate::options::{answer, input, parse, text, unknown, unknown_method};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -114,10 +114,8 @@ impl AgentRun {
     pub(crate) fn new(options: &str) -> Result<Self, Failure> {
         let options: Options = parse(options)?;
         let name = options.agent.as_deref().unwrap_or("plain");
-        let agent = Agent::parse(name).ok_or_else(|| {
-            let known = Agent::ALL.map(Agent::name).join(", ");
-            Failure::invalid("invalid_options", format!("unknown `agent`: `{name}`: use {known}"))
-        })?;
+        let agent = Agent::parse(name)
+            .ok_or_else(|| unknown("agent", name, &Agent::ALL.map(Agent::name).join(", ")))?;
         let seconds = options.max_seconds.unwrap_or(NonZeroU64::MAX);
         let limits = RunLimits { attempts: options.max_attempts, seconds, nanodollars: None };
         let (guard, name) = options.criteria.read()?;
@@ -149,7 +147,7 @@ impl AgentRun {
                 let notices = self.run.handle(RunEvent::NotStarted);
                 self.shown(&notices, None)
             }
-            _ => Err(Failure::invalid("unknown_method", format!("there is no method `{method}`"))),
+            _ => Err(unknown_method(method)),
         }
     }
 
@@ -244,9 +242,6 @@ fn stopped(word: &str) -> Result<StoppedFor, Failure> {
         "time" => StoppedFor::Time,
         "ceiling" => StoppedFor::Ceiling,
         "lingering" => StoppedFor::Lingering,
-        _ => {
-            let message = format!("unknown `stopped`: `{word}`: use silence, time, ceiling or lingering");
-            return Err(Failure::invalid("invalid_options", message));
-        }
+        _ => return Err(unknown("stopped", word, "silence, time, ceiling or lingering")),
     })
 }
