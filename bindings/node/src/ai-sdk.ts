@@ -11,7 +11,7 @@
 import { Outputs, contextLater } from "./context.js";
 import { json } from "./core.js";
 import { EndmarkError } from "./errors.js";
-import { MAX_COMPONENT_CHARS, isNotCut, isWhole, pipelineFor, reader, shownFor, sum, type ComponentOptions } from "./frameworks.js";
+import { MAX_COMPONENT_CHARS, isNotCut, isWhole, lost, pipelineFor, reader, shownFor, sum, textOf, type ComponentOptions } from "./frameworks.js";
 import { AskFailed, Pipeline, type Ask, type Correction, type Outcome, type Reply } from "./recovery.js";
 import { detect } from "./texts.js";
 
@@ -167,8 +167,7 @@ class Recovery {
     const added: Block = { id: "endmark", text: "" };
     const ask = async (wanted: Params): Promise<Answered> => {
       const { content, finishReason, usage } = await model.doGenerate(wanted);
-      const texts = (content as Content[]).filter((part) => part.type === "text").map((part) => part.text);
-      return { text: texts.join(""), finishReason, usage };
+      return { text: textOf(content), finishReason, usage };
     };
     const isReasoned = content.some((part) => part.type === "reasoning");
     const targets = last ? [...blocks.values()] : [added];
@@ -293,7 +292,7 @@ class Recovery {
           return received(answer, params);
         } catch (error) {
           if (params.abortSignal?.aborted) throw error;
-          throw new AskFailed(error instanceof Error ? error.message : String(error), "lost", { cause: error });
+          throw lost(error);
         }
       };
       const isJson = block.toolName !== undefined || params.responseFormat?.type === "json";
@@ -316,7 +315,6 @@ class Recovery {
     const asked = { ...params, ...(limit && { maxOutputTokens: Math.max(limit, continuationTokens) }) };
     if (request.wanted !== "rest") return asked;
     const shown = shownFor(request, block.toolName);
-    const message = (role: string, text: string) => ({ role, content: [{ type: "text", text }] });
     const prompt = [...params.prompt, ...(shown ? [message("assistant", shown)] : []), message("user", request.prompt)];
     // With tools, because some providers refuse a conversation with calls of tools that are not there.
     return { ...asked, prompt, responseFormat: undefined, ...(params.tools?.length && { toolChoice: { type: "none" } }) };
@@ -335,6 +333,8 @@ function* ended(block: Block, text: string, ends: Part[]): Generator<Part> {
   if (toolName === undefined) return;
   yield { ...ends.find((part) => part.type === "tool-call"), type: "tool-call", toolCallId: id, toolName, input: text };
 }
+
+const message = (role: string, text: string) => ({ role, content: [{ type: "text", text }] });
 
 const word = (finishReason: any): string => (typeof finishReason === "string" ? finishReason : (finishReason?.unified ?? "unknown"));
 
@@ -420,14 +420,12 @@ async function capped(prompt: any[], options: { maxChars: number; outputs: Outpu
 async function repaired(model: Model, { toolCall, inputSchema, error, abortSignal }: any): Promise<any> {
   if (error?.name === "AI_NoSuchToolError" || detect(toolCall.input, "json").verdict === "truncated") return null;
   const schema = await inputSchema({ toolName: toolCall.toolName });
-  const message = (role: string, text: string) => ({ role, content: [{ type: "text", text }] });
   const task = `Write the arguments of a call of the tool \`${toolCall.toolName}\` as JSON, by this JSON Schema:\n${json(schema)}`;
   const ask = async (request: Ask | Correction): Promise<Reply> => {
     if (request.step === "resume") throw new AskFailed("cut arguments are not corrected", "final");
     const prompt = [message("user", task), message("assistant", request.text), message("user", request.prompt)];
     const { content, finishReason } = await model.doGenerate({ prompt, abortSignal });
-    const texts = content.filter((part: Content) => part.type === "text").map((part: Content) => part.text);
-    return received({ text: texts.join(""), finishReason, usage: undefined }, {});
+    return received({ text: textOf(content), finishReason, usage: undefined }, {});
   };
   try {
     const { text } = await new Pipeline({ schema, restart: "off" }).run(ask, { text: toolCall.input, stop: "stop" });

@@ -1,8 +1,8 @@
 /** What the components for frameworks have in common. */
 
-import { readTool, type Outputs } from "./context.js";
+import { readTool, type Outputs, type ReadTool } from "./context.js";
 import { EndmarkError, InvalidReply, NotResumed } from "./errors.js";
-import { MAX_RESUME_ATTEMPTS, Pipeline, type Ask, type Logger } from "./recovery.js";
+import { AskFailed, MAX_RESUME_ATTEMPTS, Pipeline, type Ask, type Logger } from "./recovery.js";
 import { detect } from "./texts.js";
 
 export interface ComponentOptions {
@@ -32,8 +32,19 @@ export function isNotCut(error: unknown, isCutCall: boolean): boolean {
   return error instanceof InvalidReply || (error instanceof NotResumed && !isCutCall);
 }
 
+/** The text of a message's content, as both frameworks have it. */
+export function textOf(content: string | any[]): string {
+  if (typeof content === "string") return content;
+  return content.map((part) => (part.type === "text" ? part.text : "")).join("");
+}
+
+/** The failure of a continuation whose request threw this. */
+export function lost(error: unknown): AskFailed {
+  return new AskFailed(error instanceof Error ? error.message : String(error), "lost", { cause: error });
+}
+
 /** The tool by which a model reads what was left out of a result. */
-export function reader(outputs: Outputs, maxChars: number): { name: string; description: string; schema: any; execute(wanted: object): Promise<string> } {
+export function reader(outputs: Outputs, maxChars: number): ReadTool & { execute(wanted: object): Promise<string> } {
   const execute = async (wanted: object) => {
     try {
       return await outputs.read(wanted, { maxChars });

@@ -8,8 +8,8 @@
  */
 
 import { Outputs, contextLater } from "./context.js";
-import { MAX_COMPONENT_CHARS, isNotCut, isWhole, pipelineFor, reader, shownFor, sum, type ComponentOptions } from "./frameworks.js";
-import { AskFailed, type Ask, type Correction, type Outcome, type Reply } from "./recovery.js";
+import { MAX_COMPONENT_CHARS, isNotCut, isWhole, lost, pipelineFor, reader, shownFor, sum, textOf, type ComponentOptions } from "./frameworks.js";
+import type { Ask, Correction, Outcome, Reply } from "./recovery.js";
 
 // LangChain's own types are not needed to build this package.
 type Message = any;
@@ -21,33 +21,26 @@ interface Cut {
   call?: { id?: string; name: string };
 }
 
-/** The calls of a tool in which a model may read what was left out have the name of this tool. */
-const READ = "endmark_read";
-
 export function endmarkMiddleware(options: ComponentOptions = {}): any {
+  // Not an import: the package works without LangChain.
+  const { tool } = require("@langchain/core/tools");
   const outputs = options.outputs ?? new Outputs();
   const maxChars = options.maxResultChars ?? MAX_COMPONENT_CHARS;
+  const { execute, ...described } = reader(outputs, maxChars);
   const shortened = async (text: string) => (await contextLater.cap(text, { maxChars, outputs })).text;
   return {
     [Symbol.for("AgentMiddleware")]: true,
     name: "EndmarkMiddleware",
-    tools: [tool(outputs, maxChars)],
+    tools: [tool(execute, described)],
     wrapModelCall: (request: any, handler: any) => handler({ ...request, model: resuming(request.model, request, options) }),
     async wrapToolCall(request: any, handler: any) {
       const result = await handler(request);
-      if (request.toolCall.name === READ || typeof result?.tool_call_id !== "string") return result;
+      if (request.toolCall.name === described.name || typeof result?.tool_call_id !== "string") return result;
       const block = async (part: any) => (typeof part?.text === "string" ? { ...part, text: await shortened(part.text) } : part);
       const { content } = result;
       return copied(result, { content: typeof content === "string" ? await shortened(content) : await Promise.all(content.map(block)) });
     },
   };
-}
-
-function tool(outputs: Outputs, maxChars: number): any {
-  // Not an import: the package works without LangChain.
-  const { tool } = require("@langchain/core/tools");
-  const { execute, ...described } = reader(outputs, maxChars);
-  return tool(execute, described);
 }
 
 /** The same model, or one with tools bound to it, whose replies are made whole. `bare` is the model without tools. */
@@ -104,10 +97,10 @@ async function whole(message: Message, call: Call): Promise<Message> {
     try {
       last = await continued(cut, asked as Ask, call);
       usage = sum(usage, last.usage_metadata);
-      return received(last, textOf(last));
+      return received(last, textOf(last.content));
     } catch (error) {
       if (config?.signal?.aborted || (error as any)?.is_bubble_up) throw error;
-      throw new AskFailed(error instanceof Error ? error.message : String(error), "lost", { cause: error });
+      throw lost(error);
     }
   };
   const isJson = cut.call !== undefined || (request.responseFormat != null && /^\s*[[{]/.test(cut.text));
@@ -128,7 +121,7 @@ function cutPart(message: Message): Cut | undefined {
     const text = chunk.args ?? "";
     return isWhole(text) ? undefined : { text, call: { id: chunk.id, name: chunk.name } };
   }
-  return message.tool_calls?.length ? undefined : { text: textOf(message) };
+  return message.tool_calls?.length ? undefined : { text: textOf(message.content) };
 }
 
 /** The answer to the request for the rest. No tool can be called in it. */
@@ -140,11 +133,6 @@ async function continued(cut: Cut, asked: Ask, { input, config, request, bare }:
   const hasCalls = input.some((message) => message.tool_calls?.length);
   const model = hasCalls && request.tools?.length ? bare.bindTools(request.tools, { tool_choice: "none" }) : bare;
   return answered(model, messages, config);
-}
-
-function textOf({ content }: Message): string {
-  if (typeof content === "string") return content;
-  return content.map((block: any) => (block.type === "text" ? block.text : "")).join("");
 }
 
 function received(message: Message, text: string): Reply {
