@@ -355,12 +355,12 @@ function isMissing(finishReason: any): boolean {
 function received({ text, finishReason, usage, ending }: Answered, params: Params): Reply {
   const unified = word(finishReason);
   const stop = unified === "other" && finishReason.raw != null ? finishReason.raw : unified.replaceAll("-", "_");
-  const stopped: Reply["ending"] = { error: "upstream_error", interrupted: "dropped" }[unified] as any;
+  const hasEnded = !isMissing(finishReason) && unified !== "interrupted";
   const tokens = usage?.outputTokens;
   return {
     text,
-    stop: isMissing(finishReason) || stopped ? undefined : stop,
-    ending: ending ?? stopped ?? (isMissing(finishReason) ? "dropped" : "clean"),
+    stop: hasEnded ? stop : undefined,
+    ending,
     outputTokens: typeof tokens === "object" ? tokens?.total : tokens,
     limit: params.maxOutputTokens,
   };

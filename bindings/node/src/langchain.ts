@@ -139,7 +139,7 @@ function received(message: Message, text: string): Reply {
   const metadata = message.response_metadata ?? {};
   const stop = metadata.finish_reason ?? metadata.stop_reason ?? metadata.finishReason ?? metadata.incomplete_details?.reason ?? metadata.status;
   const tokens = message.usage_metadata;
-  return { text, stop, ending: stop ? undefined : "dropped", outputTokens: tokens?.output_tokens, reasoned: tokens?.output_token_details?.reasoning > 0 };
+  return { text, stop, outputTokens: tokens?.output_tokens, reasoned: tokens?.output_token_details?.reasoning > 0 };
 }
 
 function mended(message: Message, made: { cut: Cut; outcome: Outcome; usage: any; last: Message }): Message {
