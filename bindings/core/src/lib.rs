@@ -24,6 +24,7 @@ mod stitch;
 mod stop;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, PoisonError};
 
 pub use failure::{Failure, FailureKind};
 
@@ -77,8 +78,9 @@ pub fn call(function: &str, inputs: &[&[u8]], options: &str) -> Result<String, F
     guarded(|| function(inputs, options)).map_err(|failure| failure.naming(names))
 }
 
-/// Something with a state: the recovery of one reply, the meter of one session, or a run of an agent.
-pub struct Object(Kind);
+/// Something with a state: the recovery of one reply, the meter of one session, or a run of an agent. One thread at a time calls it;
+/// others wait.
+pub struct Object(Mutex<Kind>);
 
 enum Kind {
     Recovery(Box<Recovery>),
@@ -93,11 +95,12 @@ impl Object {
     /// As those of [`call`].
     pub fn new(class: &str, inputs: &[&[u8]], options: &str) -> Result<Self, Failure> {
         guarded(|| match class {
-            "recovery" => Ok(Self(Kind::Recovery(Box::new(Recovery::new(inputs, options)?)))),
-            "meter" => Ok(Self(Kind::Meter(Box::new(SessionMeter::new(options)?)))),
-            "agent_run" => Ok(Self(Kind::Run(Box::new(AgentRun::new(options)?)))),
+            "recovery" => Ok(Kind::Recovery(Box::new(Recovery::new(inputs, options)?))),
+            "meter" => Ok(Kind::Meter(Box::new(SessionMeter::new(options)?))),
+            "agent_run" => Ok(Kind::Run(Box::new(AgentRun::new(options)?))),
             _ => Err(Failure::invalid("unknown_class", format!("there is no class `{class}`"))),
         })
+        .map(|kind| Self(Mutex::new(kind)))
         .map_err(|failure| failure.naming(input_names(class)))
     }
 
@@ -105,8 +108,10 @@ impl Object {
     ///
     /// # Errors
     /// As those of [`call`].
-    pub fn call(&mut self, method: &str, inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
-        guarded(|| match &mut self.0 {
+    pub fn call(&self, method: &str, inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
+        // A panic while it was held is reported as such, and left nothing behind that a later call could not read.
+        let mut kind = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        guarded(|| match &mut *kind {
             Kind::Recovery(recovery) => recovery.call(method, inputs, options),
             Kind::Meter(meter) => meter.call(method, options),
             Kind::Run(run) => run.call(method, inputs, options),

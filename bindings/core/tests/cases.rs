@@ -27,7 +27,7 @@ fn ran(case: &Value) -> Value {
     let Some(class) = case["class"].as_str() else {
         return shown(call(case["function"].as_str().unwrap(), &inputs(case), &options));
     };
-    let mut object = Object::new(class, &inputs(case), &options).map_err(|failure| failure.message).unwrap();
+    let object = Object::new(class, &inputs(case), &options).map_err(|failure| failure.message).unwrap();
     let calls = case["calls"].as_array().unwrap();
     let answers = calls.iter().map(|step| {
         shown(object.call(step["method"].as_str().unwrap(), &inputs(step), &step["options"].to_string()))

@@ -44,7 +44,7 @@ proptest! {
     #[test]
     fn a_recovery_ends_whatever_comes(first in textish(), answers in prop::collection::vec(textish(), 0..4)) {
         let options = json!({"format": "json", "reply": {"stop": "length"}, "offsets": "utf16"}).to_string();
-        let mut recovery = Object::new("recovery", &[first.as_bytes()], &options).map_err(|failure| failure.message).unwrap();
+        let recovery = Object::new("recovery", &[first.as_bytes()], &options).map_err(|failure| failure.message).unwrap();
         let mut step = recovery.call("next", &[], "{}").unwrap();
         let mut answers = answers.iter().cycle();
         for _ in 0..9 {
@@ -64,7 +64,7 @@ proptest! {
     fn a_run_reads_whatever_an_agent_prints(printed in textish(), artifact in textish(), agent in 0..5_usize) {
         let agent = ["claude", "codex", "gemini", "opencode", "plain"][agent];
         let options = json!({"criteria": {}, "agent": agent, "max_attempts": 2}).to_string();
-        let mut run = Object::new("agent_run", &[], &options).map_err(|failure| failure.message).unwrap();
+        let run = Object::new("agent_run", &[], &options).map_err(|failure| failure.message).unwrap();
         for _ in 0..2 {
             is_no_bug(run.call("started", &[], "{}"));
             is_no_bug(run.call("output", &[printed.as_bytes()], r#"{"seconds": 1}"#));

@@ -4,7 +4,7 @@
 
 mod files;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use endmark_bindings::{Failure, LOG_TABLE, Object};
 use napi::bindgen_prelude::{AsyncTask, Either, Result, Uint8Array};
@@ -60,7 +60,7 @@ pub fn call_later(function: String, inputs: Vec<Given>, options: String) -> Asyn
 /// A call on a thread of Node's pool.
 pub struct Call {
     /// Whose method it is; else it is a function.
-    object: Option<Arc<Mutex<Object>>>,
+    object: Option<Arc<Object>>,
     function: String,
     inputs: Vec<Vec<u8>>,
     options: String,
@@ -74,7 +74,7 @@ impl Task for Call {
         let inputs = slices(&self.inputs);
         Ok(Answer::of(match &self.object {
             None => endmark_bindings::call(&self.function, &inputs, &self.options),
-            Some(object) => method(object, &self.function, &inputs, &self.options),
+            Some(object) => object.call(&self.function, &inputs, &self.options),
         }))
     }
 
@@ -83,51 +83,41 @@ impl Task for Call {
     }
 }
 
-fn method(
-    object: &Mutex<Object>,
-    name: &str,
-    inputs: &[&[u8]],
-    options: &str,
-) -> std::result::Result<String, Failure> {
-    // A panic while it was held is reported as such, and left nothing behind that a later call could not read.
-    object.lock().unwrap_or_else(PoisonError::into_inner).call(name, inputs, options)
-}
-
-/// Something with a state: `recovery` or `meter`.
+/// Something with a state, `recovery`, `meter` or `agent_run`, or why it could not be made.
 #[napi]
-pub struct Stateful(Option<Arc<Mutex<Object>>>, Option<Failure>);
+pub struct Stateful(std::result::Result<Arc<Object>, Failure>);
 
 #[napi]
 impl Stateful {
     /// Makes one. What is wrong with the options is the answer of each call.
     #[napi(constructor)]
     pub fn new(class: String, inputs: Vec<Given>, options: String) -> Self {
-        match Object::new(&class, &slices(&copied(inputs)), &options) {
-            Ok(object) => Self(Some(Arc::new(Mutex::new(object))), None),
-            Err(failure) => Self(None, Some(failure)),
-        }
+        Self(Object::new(&class, &slices(&copied(inputs)), &options).map(Arc::new))
     }
 
     /// Why it could not be made, as JSON.
     #[napi(getter)]
     pub fn failure(&self) -> Option<String> {
-        self.1.as_ref().map(Failure::to_json)
+        self.0.as_ref().err().map(Failure::to_json)
     }
 
     /// Calls a method by its name, as the function `call` does.
     #[napi]
     pub fn call(&self, name: String, inputs: Vec<Given>, options: String) -> Answer {
-        match (&self.0, &self.1) {
-            (Some(object), _) => Answer::of(method(object, &name, &slices(&copied(inputs)), &options)),
-            (None, failure) => Answer { answer: None, failure: failure.as_ref().map(Failure::to_json) },
-        }
+        let object = self.0.as_ref().map_err(Failure::clone);
+        Answer::of(object.and_then(|object| object.call(&name, &slices(&copied(inputs)), &options)))
     }
 
     /// The same on a thread of Node's pool.
     #[napi(ts_return_type = "Promise<Answer>")]
     pub fn call_later(&self, name: String, inputs: Vec<Given>, options: String) -> Result<AsyncTask<Call>> {
-        let object = self.0.clone().ok_or_else(|| napi::Error::from_reason("it could not be made"))?;
-        Ok(AsyncTask::new(Call { object: Some(object), function: name, inputs: copied(inputs), options }))
+        let object = self.0.as_ref().map_err(|_| napi::Error::from_reason("it could not be made"))?;
+        Ok(AsyncTask::new(Call {
+            object: Some(Arc::clone(object)),
+            function: name,
+            inputs: copied(inputs),
+            options,
+        }))
     }
 }
 

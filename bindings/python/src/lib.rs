@@ -2,8 +2,6 @@
 //!
 //! The package's Python files give it types. What it decides, it decides in `endmark-bindings`.
 
-use std::sync::Mutex;
-
 use endmark_bindings::{Failure, LOG_TABLE, Object};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyTypeError, PyUnicodeEncodeError};
@@ -105,9 +103,9 @@ fn call(
     py.detach(|| endmark_bindings::call(function, &slices(&inputs), &options)).map_err(raised)
 }
 
-/// Something with a state: `recovery` or `meter`. One thread at a time calls it; others wait.
+/// Something with a state: `recovery`, `meter` or `agent_run`.
 #[pyclass(frozen, module = "endmark._native")]
-struct Stateful(Mutex<Object>);
+struct Stateful(Object);
 
 #[pymethods]
 impl Stateful {
@@ -120,7 +118,7 @@ impl Stateful {
     ) -> PyResult<Self> {
         let (inputs, options) = (read_inputs(&inputs, class)?, read_options(options)?);
         let made = py.detach(|| Object::new(class, &slices(&inputs), &options));
-        made.map(|object| Self(Mutex::new(object))).map_err(raised)
+        made.map(Self).map_err(raised)
     }
 
     /// Calls a method by its name, as the function `call` does.
@@ -132,12 +130,7 @@ impl Stateful {
         options: &Bound<'_, PyString>,
     ) -> PyResult<String> {
         let (inputs, options) = (read_inputs(&inputs, method)?, read_options(options)?);
-        py.detach(|| {
-            // A panic while it was held is reported as such, and left nothing behind that a later call could not read.
-            let mut object = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            object.call(method, &slices(&inputs), &options)
-        })
-        .map_err(raised)
+        py.detach(|| self.0.call(method, &slices(&inputs), &options)).map_err(raised)
     }
 }
 
