@@ -92,7 +92,7 @@ fn codes_of(text: &str) -> BTreeSet<&str> {
     codes
 }
 
-/// The first argument of a call that is a code, among its first two.
+/// The first argument of a call that is a code, among its first three.
 fn code_argument(arguments: &str) -> Option<&str> {
     let (mut depth, mut begin, mut position) = (0, 0, 0);
     for (at, character) in arguments.char_indices() {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::contains_word;
+use crate::source::is_test_file;
 
 /// One phrase a line, then what to write instead.
 const PHRASES: &str = include_str!("dialect.txt");
@@ -12,8 +13,7 @@ const CHECKED: [&str; 2] = ["crates", "xtask/src"];
 
 /// Returns one sentence for each phrase in the comments of a checked file.
 pub(super) fn failures_of(file: &Path, text: &str) -> Vec<String> {
-    let is_test = file.components().any(|part| part.as_os_str() == "tests") || file.ends_with("tests.rs");
-    if is_test || !CHECKED.iter().any(|folder| file.starts_with(folder)) {
+    if is_test_file(file) || !CHECKED.iter().any(|folder| file.starts_with(folder)) {
         return Vec::new();
     }
     let comments = text.lines().zip(1..).filter(|(line, _)| line.trim_start().starts_with("//"));
