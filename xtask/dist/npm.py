@@ -9,7 +9,7 @@ from archive import Entry, compressed, tar
 
 SOURCES = Path(__file__).resolve().parents[2] / "bindings" / "node"
 # What of its manifest concerns users.
-MANIFEST = ["main", "types", "exports", "peerDependencies", "peerDependenciesMeta"]
+MANIFEST = ["type", "engines", "main", "types", "exports", "peerDependencies", "peerDependenciesMeta"]
 
 FRONT = b'''#!/usr/bin/env node
 "use strict";
@@ -66,13 +66,13 @@ def pack_front(release, machines: list, *, has_addons: bool) -> tuple[str, bytes
     manifest = {
         "name": "endmark",
         "bin": {"endmark": "endmark.js"},
-        "engines": {"node": ">=20" if has_addons else ">=18"},
+        "engines": {"node": ">=18"},
         "optionalDependencies": {package(machine): release.version for machine in machines},
     }
     files = [Entry("endmark.js", FRONT, 0o755), Entry("README.md", release.readme.encode())]
     if has_addons:
         own = json.loads((SOURCES / "package.json").read_text())
-        manifest |= {"type": "commonjs", **{name: own[name] for name in MANIFEST}}
+        manifest |= {name: own[name] for name in MANIFEST}
         folders = ["dist", "migrations", "templates"]
         paths = sorted(path for folder in folders for path in (SOURCES / folder).rglob("*") if path.is_file())
         files += [Entry(str(path.relative_to(SOURCES)), path.read_bytes()) for path in paths]
