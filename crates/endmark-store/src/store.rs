@@ -103,7 +103,8 @@ impl Store {
         let slate = Arc::new(Slate::new(owner));
         let name = Arc::from(slate.owner());
         let leases = Arc::new(Leases::new());
-        let writer = Arc::new(Writer::start(session, Arc::clone(&slate), Arc::clone(&leases), path, tuning)?);
+        let writer =
+            Arc::new(Writer::start(session, Arc::clone(&slate), Arc::clone(&leases), &location, tuning)?);
         let ledger = Arc::new(Ledger::new(slate, writer.queue(), Arc::clone(&leases)));
         let start = |(postgres, instance)| {
             Shared::start(postgres, path, instance, Arc::clone(&writer), Arc::clone(&leases))

@@ -18,6 +18,7 @@ use crate::engine::{Fault, Session};
 use crate::error::StoreError;
 use crate::leases::Leases;
 use crate::ledger::slate::Slate;
+use crate::location::StoreLocation;
 use crate::queue::{Queue, Write};
 use crate::records::Leftover;
 
@@ -73,14 +74,15 @@ impl Writer {
         session: Session,
         slate: Arc<Slate>,
         leases: Arc<Leases>,
-        path: &Path,
+        location: &StoreLocation,
         tuning: Tuning,
     ) -> Result<Self, StoreError> {
-        let path: Arc<Path> = Arc::from(path);
+        let path: Arc<Path> = Arc::from(location.path());
         let counters = Arc::new(Counters::default());
         let queue = Arc::new(Queue::new(tuning.queue));
-        let busy_timeout = tuning.busy_timeout;
-        let desk = Desk::new(session, busy_timeout, &path, Arc::clone(&counters), Arc::clone(&queue), leases);
+        let (busy_timeout, is_journal) = (tuning.busy_timeout, location.postgres().is_some());
+        let (own_counters, own_queue) = (Arc::clone(&counters), Arc::clone(&queue));
+        let desk = Desk::new(session, busy_timeout, &path, own_counters, own_queue, leases, is_journal);
         let thread = thread::Builder::new()
             .name("endmark-store".to_owned())
             .spawn(move || desk.run(&slate))

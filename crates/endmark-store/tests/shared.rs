@@ -182,6 +182,28 @@ async fn calls_go_on_in_what_was_granted_while_the_database_is_gone_and_their_ro
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_journal_that_is_removed_is_not_recreated_and_admits_nothing() {
+    const LIMIT: u64 = 1_000;
+    let Some(postgres) = Postgres::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    std::fs::create_dir(&journal).unwrap();
+    let (first, second) = (
+        Store::open(&location(&postgres, &journal.join("a.db"))).unwrap(),
+        Store::open(&location(&postgres, &folder.path().join("b.db"))).unwrap(),
+    );
+    let (_, cost) = spend_all(std::slice::from_ref(&second), LIMIT, 1).await;
+    assert!(cost > LIMIT / 2, "{cost}: another 500 do not fit");
+    for file in std::fs::read_dir(&journal).unwrap() {
+        std::fs::remove_file(file.unwrap().path()).unwrap();
+    }
+    let refused = call(&first, "em_gone", "s0", LIMIT, 500, 500).await;
+    assert!(matches!(refused, Err(StoreError::Gone { .. })), "{refused:?}");
+    assert!(!journal.join("a.db").exists());
+    second.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_instance_that_was_given_up_spends_nothing_that_others_were_granted_since() {
     const LIMIT: u64 = 1_000;
     let Some(postgres) = Postgres::start() else { return };

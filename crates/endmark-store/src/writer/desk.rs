@@ -36,6 +36,8 @@ pub(crate) struct Desk {
     counters: Arc<Counters>,
     queue: Arc<Queue>,
     leases: Arc<Leases>,
+    /// Whether the store is the journal of an instance, which cannot be recreated.
+    is_journal: bool,
 }
 
 impl Desk {
@@ -47,9 +49,10 @@ impl Desk {
         counters: Arc<Counters>,
         queue: Arc<Queue>,
         leases: Arc<Leases>,
+        is_journal: bool,
     ) -> Self {
         let (files, path) = (Files::note(path), Arc::clone(path));
-        Self { session: Some(session), files, busy_timeout, path, counters, queue, leases }
+        Self { session: Some(session), files, busy_timeout, path, counters, queue, leases, is_journal }
     }
 
     /// Writes until the queue is closed and empty.

@@ -15,6 +15,9 @@ impl Desk {
         if is_in_place {
             return Ok(());
         }
+        if self.is_journal {
+            return Err(self.without_journal());
+        }
         if let Some(old) = self.session.take() {
             tracing::error!(
                 store = %self.path.display(),
@@ -27,6 +30,20 @@ impl Desk {
         let renewed =
             noted.map_err(|error| StoreError::of_io(&self.path, &error)).and_then(|()| self.renew());
         renewed.map_err(|error| self.gone(&error.to_string()))
+    }
+
+    /// Ends the session of a journal whose files are gone. A new file would know no share and no key: the instance would
+    /// admit every budget in full, and its rows would never reach the database.
+    fn without_journal(&mut self) -> StoreError {
+        let error = self.gone(
+            "it is the journal of this instance, which cannot be recreated: stop the gateway and put the file back, or \
+             start with a new one and free the old share with `endmark budget forfeit`",
+        );
+        if let Some(old) = self.session.take() {
+            tracing::error!(%error, "the files of the journal were removed or replaced while they were open");
+            old.abandon();
+        }
+        error
     }
 
     fn renew(&mut self) -> Result<(), StoreError> {
