@@ -140,11 +140,15 @@ pub(crate) async fn stream(
         if large.is_none() && came >= LARGE_BYTES && !observer.unread {
             large = Some(work::large(came).await);
         }
+        let gathered = observer.outgoing.len();
         let ended = observer.read(&data);
         if let Some(call) = &call {
             call.read((!observer.unread).then(|| observer.reader.received().choices()));
         }
         if let Some(ending) = ended {
+            // The end waits for its record and for counts behind it. The events before it do not.
+            let end = observer.outgoing.split_off(gathered);
+            client.send(std::mem::replace(&mut observer.outgoing, end)).await?;
             break ending;
         }
         if observer.outgoing.len() < MAX_GATHERED_BYTES {
