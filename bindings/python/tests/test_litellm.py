@@ -212,6 +212,13 @@ def test_an_error_in_a_continuation_loses_nothing():
     assert (raised.value.cause, raised.value.merged_raw) == ("budget", "The cat sat on")
 
 
+def test_a_continuation_that_is_stopped_for_repetition_loses_nothing():
+    call = {"id": "c1", "type": "function", "function": {"name": "save_note", "arguments": "{}"}}
+    with pytest.raises(endmark.ResumeExhausted) as raised:
+        answer(reply("The cat sat on", "length"), *[reply(" the", "repetition", tool_calls=[call])] * 2)
+    assert raised.value.merged_raw == "The cat sat on"
+
+
 def test_a_stream_without_a_stop_reason_is_not_whole():
     class Stream(list):
         # LiteLLM's last chunk says `stop` all the same.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from ._context import Admitted, Meter, Outputs, Tokens, cap, count
-from ._errors import EndmarkError, InvalidReply, NotAdmitted, NotResumed
-from ._recovery import Ask, AskFailed, Log, Outcome, Pipeline, Reply
+from ._errors import EndmarkError, InvalidReply, NotAdmitted
+from ._recovery import Ask, AskFailed, Log, Outcome, Pipeline, Reply, stop_meaning
 
 CLOSING = "The token budget is used up. Summarise your findings with the data that you have. You cannot use tools any more."
 """What the closing call of a budget asks for."""
@@ -109,7 +109,7 @@ def recovery(
                 answer = _answer(first, cut, asked, received)
             step = steps.send(answer)
     except InvalidReply:
-        if first.stop is None or is_limit(first.stop):
+        if first.stop is None or is_cut_stop(first.stop):
             raise
         return None
     finally:
@@ -172,23 +172,9 @@ def failed(error: Exception) -> AskFailed:
     return AskFailed(str(error), "budget" if isinstance(error, NotAdmitted) else "lost")
 
 
-def is_refused(stop: str | None) -> bool:
-    """Whether a provider refused or filtered the reply, so that its framework has to show it."""
-    if stop is None:
-        return False
-    try:
-        next(Pipeline(format=None).steps(Reply("text", stop)))
-    except NotResumed:
-        return True
-    return False
-
-
-def is_limit(stop: str | None) -> bool:
-    """Whether the stop reason is that of a limit of tokens."""
-    try:
-        return stop is not None and isinstance(next(Pipeline(format=None).steps(Reply("text", stop))), Ask)
-    except NotResumed:
-        return False
+def is_cut_stop(stop: str | None) -> bool:
+    """Whether a stop reason means that the reply is not complete, such as a limit of tokens. False without a word."""
+    return stop is not None and stop_meaning(stop) in ("limit", "repetition", "broken_off", "not_ended")
 
 
 def _cut_call(received: Received) -> Call | None:
@@ -196,7 +182,7 @@ def _cut_call(received: Received) -> Call | None:
     if not received.calls:
         return None
     last = received.calls[-1]
-    if not last.args and not (received.stop is None or is_limit(received.stop)):
+    if not last.args and not (received.stop is None or is_cut_stop(received.stop)):
         return None
     return None if is_object(last.args) else last
 
@@ -212,7 +198,7 @@ def _answer(first: Received, cut: Call | None, asked: Ask, received: Received) -
     """What an answer adds to the text or to the arguments; of a reply that was made again, its last call."""
     text = received.text
     if cut is None:
-        if received.calls and (_cut_call(received) is not None or is_limit(received.stop)):
+        if received.calls and (_cut_call(received) is not None or is_cut_stop(received.stop)):
             return AskFailed("a tool call in the answer is cut")
     elif asked.wanted == "rest":
         if received.calls:

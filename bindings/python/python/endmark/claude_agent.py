@@ -20,7 +20,7 @@ from claude_agent_sdk import HookContext, HookInput, HookJSONOutput, HookMatcher
 from claude_agent_sdk.types import HookEvent, McpSdkServerConfig
 
 from ._context import Outputs, read_tool
-from ._frameworks import Results, is_limit
+from ._frameworks import Results, is_cut_stop
 from ._guard import guard
 from ._texts import detect
 
@@ -107,7 +107,7 @@ class EndmarkHooks:
 
     def problem(self, text: str, stop: str | None, *, is_subagent: bool) -> str | None:
         """Why a last message is not whole, or None. `stop` is the model's own word, if the transcript has it."""
-        if is_limit(stop):
+        if is_cut_stop(stop):
             return "it reached the limit of tokens"
         if not text.strip():
             # The main agent may end with a tool call alone.

@@ -35,7 +35,8 @@ from ._context import Admitted, Meter, Outputs, Tokens, cap, count, read_tool
 from ._core import dumps
 from ._errors import EndmarkError, InvalidReply, NotResumed, ResumeExhausted
 from ._framework import CLOSING, READ_TOOL, ask_failed, read_rest
-from ._recovery import MAX_RESUME_ATTEMPTS, Ask, AskFailed, Correction, Log, Outcome, Pipeline, Reply, Request, stop_meaning
+from ._frameworks import is_cut_stop
+from ._recovery import MAX_RESUME_ATTEMPTS, Ask, AskFailed, Correction, Log, Outcome, Pipeline, Reply, Request
 
 __all__ = ["EndmarkMiddleware"]
 
@@ -432,8 +433,7 @@ def _without_guessed_call(message: AIMessage) -> AIMessage:
     if message.invalid_tool_calls or not message.tool_calls:
         return message
     *others, last = message.tool_calls
-    stop = _stop(message)
-    reached = stop is not None and stop_meaning(stop) in ("limit", "repetition", "broken_off", "not_ended")
+    reached = is_cut_stop(_stop(message))
     known: Any = getattr(message, "tool_call_chunks", None) or message.additional_kwargs.get("tool_calls")
     if known:
         raw: dict[str, Any] = known[-1]

@@ -57,7 +57,7 @@ from openai.types.responses.response_prompt_param import ResponsePromptParam
 
 from ._context import Admitted, Meter, Outputs, Tokens, compact, read_tool
 from ._errors import NotResumed
-from ._frameworks import CLOSING, Budget, Call, Continuation, Received, Recovered, Results, is_limit, recover_async
+from ._frameworks import CLOSING, Budget, Call, Continuation, Received, Recovered, Results, is_cut_stop, recover_async
 from ._recovery import MAX_RESUME_ATTEMPTS, Log
 
 __all__ = ["EndmarkProvider", "EndmarkResults", "window"]
@@ -337,7 +337,7 @@ class _Model(Model):
     async def _recovered(self, request: _Request, received: Received, *, is_sent: bool) -> Recovered | None:
         response: ModelResponse = received.raw
         last = response.output[-1] if response.output else None
-        if is_limit(received.stop) and not isinstance(last, (ResponseOutputMessage, ResponseFunctionToolCall, ResponseReasoningItem, type(None))):
+        if is_cut_stop(received.stop) and not isinstance(last, (ResponseOutputMessage, ResponseFunctionToolCall, ResponseReasoningItem, type(None))):
             raise ModelBehaviorError(f"The reply reached its limit of tokens in an item `{last.type}`, which cannot be continued.")
 
         async def ask(asked: Continuation) -> Received:
@@ -367,7 +367,7 @@ class _Model(Model):
             cut = seen.response
             if cut is not None and cut.status == "incomplete":
                 response = ModelResponse(cut.output, _usage(cut.usage), cut.id)
-            elif seen.is_chat and is_limit(seen.stop):
+            elif seen.is_chat and is_cut_stop(seen.stop):
                 response = ModelResponse([], Usage(requests=1), None)
             else:
                 self._provider.budget.settle(admitted, None)
@@ -401,7 +401,7 @@ async def _events(inner: Model, request: _Request, seen: _Seen) -> AsyncIterator
             except StopAsyncIteration:
                 return
             except ModelBehaviorError:
-                if not (seen.is_chat and is_limit(seen.stop)):
+                if not (seen.is_chat and is_cut_stop(seen.stop)):
                     raise
                 # The SDK refuses a reply that reached its limit without a text.
                 base: dict[str, Any] = {"id": "", "created_at": 0.0, "model": "", "object": "response", "parallel_tool_calls": True, "tools": []}
