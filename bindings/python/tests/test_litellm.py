@@ -210,6 +210,8 @@ def test_an_error_in_a_continuation_loses_nothing():
     with pytest.raises(endmark.ResumeExhausted) as raised:
         answer(reply("The cat sat on", "length", (700, 100)), reply(" Summary: nothing."), **options)
     assert (raised.value.cause, raised.value.merged_raw) == ("budget", "The cat sat on")
+    # The closing call is kept for the session's answer.
+    assert answer(reply("Summary: nothing."), **options).message.content == "Summary: nothing."
 
 
 def test_a_continuation_that_is_stopped_for_repetition_loses_nothing():

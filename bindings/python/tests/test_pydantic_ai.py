@@ -188,6 +188,8 @@ def test_a_continuation_is_never_the_closing_call():
     with pytest.raises(endmark.ResumeExhausted) as raised:
         answer(reply("The cat sat on", stop="length", tokens=(700, 100)), reply(" Summary: nothing."), **options)
     assert (raised.value.cause, raised.value.merged_raw) == ("budget", "The cat sat on")
+    # It is kept for the session's answer.
+    assert last(answer(reply("Summary: nothing."), **options)).text == "Summary: nothing."
 
 
 def test_an_error_in_a_continuation_loses_nothing():

@@ -217,16 +217,14 @@ class Budget:
     meter: Meter | None
     assume_output_tokens: int = 4_096
 
-    def admit(self, model: str, body: Any, limit: int | None, *, can_close: bool) -> Admitted | None:
-        """Holds what a call may cost. A continuation cannot be the closing call: a summary is not the rest."""
+    def admit(self, model: str, body: Any, limit: int | None, *, is_continuation: bool) -> Admitted | None:
+        """Holds what a call may cost."""
         if self.meter is None:
             return None
         tokens = count(body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str), model).tokens
-        admitted = self.meter.before_call(model, prompt_tokens=tokens, max_output_tokens=limit or self.assume_output_tokens)
-        if admitted.is_closing and not can_close:
-            self.meter.after_call(admitted)
-            raise AskFailed("the budget has no room for a continuation", "budget")
-        return admitted
+        return self.meter.before_call(
+            model, prompt_tokens=tokens, max_output_tokens=limit or self.assume_output_tokens, is_continuation=is_continuation
+        )
 
     def settle(self, admitted: Admitted | None, tokens: Tokens | None, text: str | None = None) -> None:
         """Reports what a call cost: by its tokens, else by its text. A call without both was not answered."""

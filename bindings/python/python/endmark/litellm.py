@@ -65,9 +65,9 @@ class EndmarkLiteLLM:
         request = self._request(model, messages, options)
         if stream:
             return self._stream(request)
-        first = self._call(request, can_close=True)
+        first = self._call(request, is_continuation=False)
         recovered = self._guarded(
-            first, lambda: recover(first, lambda asked: self._call(self._continued(request, asked), can_close=False), self, **_how(request))
+            first, lambda: recover(first, lambda asked: self._call(self._continued(request, asked), is_continuation=True), self, **_how(request))
         )
         return first.raw if recovered is None else _whole(first.raw, recovered)
 
@@ -76,7 +76,7 @@ class EndmarkLiteLLM:
         request = self._request(model, messages, options)
         if stream:
             return self._astream(request)
-        first = await self._acall(request, can_close=True)
+        first = await self._acall(request, is_continuation=False)
         recovered = await self._arecovered(request, first)
         return first.raw if recovered is None else _whole(first.raw, recovered)
 
@@ -108,8 +108,8 @@ class EndmarkLiteLLM:
             messages = found.request["messages"] if found.is_compacted else messages
         return {**options, "model": model, "messages": messages}
 
-    def _call(self, request: dict[str, Any], *, can_close: bool) -> Received:
-        admitted, asked = self._admitted(request, can_close)
+    def _call(self, request: dict[str, Any], *, is_continuation: bool) -> Received:
+        admitted, asked = self._admitted(request, is_continuation=is_continuation)
         try:
             response = self._functions.completion(**asked)
         except BaseException:
@@ -117,8 +117,8 @@ class EndmarkLiteLLM:
             raise
         return self._settled(admitted, response)
 
-    async def _acall(self, request: dict[str, Any], *, can_close: bool) -> Received:
-        admitted, asked = self._admitted(request, can_close)
+    async def _acall(self, request: dict[str, Any], *, is_continuation: bool) -> Received:
+        admitted, asked = self._admitted(request, is_continuation=is_continuation)
         try:
             response = await self._functions.acompletion(**asked)
         except BaseException:
@@ -128,7 +128,7 @@ class EndmarkLiteLLM:
 
     async def _arecovered(self, request: dict[str, Any], first: Received, *, is_sent: bool = False) -> Recovered | None:
         async def ask(asked: Continuation) -> Received:
-            return await self._acall(self._continued(request, asked), can_close=False)
+            return await self._acall(self._continued(request, asked), is_continuation=True)
 
         try:
             return await recover_async(first, ask, self, is_sent=is_sent, **_how(request))
@@ -146,7 +146,7 @@ class EndmarkLiteLLM:
             raise
 
     def _stream(self, request: dict[str, Any]) -> Iterator[Any]:
-        admitted, asked = self._admitted(request, True)
+        admitted, asked = self._admitted(request, is_continuation=False)
         read = _StreamReader()
         try:
             stream = self._functions.completion(**asked, stream=True)
@@ -158,13 +158,13 @@ class EndmarkLiteLLM:
         recovered = self._guarded(
             first,
             lambda: recover(
-                first, lambda asked: self._call(self._continued(request, asked), can_close=False), self, is_sent=True, **_how(request)
+                first, lambda asked: self._call(self._continued(request, asked), is_continuation=True), self, is_sent=True, **_how(request)
             ),
         )
         yield from read.ending(first, recovered)
 
     async def _astream(self, request: dict[str, Any]) -> AsyncIterator[Any]:
-        admitted, asked = self._admitted(request, True)
+        admitted, asked = self._admitted(request, is_continuation=False)
         read = _StreamReader()
         try:
             stream = await self._functions.acompletion(**asked, stream=True)
@@ -189,10 +189,10 @@ class EndmarkLiteLLM:
             request["messages"] = [*request["messages"], *added]
         return request
 
-    def _admitted(self, request: dict[str, Any], can_close: bool) -> tuple[Admitted | None, dict[str, Any]]:
+    def _admitted(self, request: dict[str, Any], *, is_continuation: bool) -> tuple[Admitted | None, dict[str, Any]]:
         limit = next((request[name] for name in _LIMITS if request.get(name)), None)
         body = [request["messages"], request.get("tools")]
-        admitted = self._budget.admit(str(request["model"]).rpartition("/")[2], body, limit, can_close=can_close)
+        admitted = self._budget.admit(str(request["model"]).rpartition("/")[2], body, limit, is_continuation=is_continuation)
         if admitted is None or not admitted.is_closing:
             return admitted, request
         closing = {name: value for name, value in request.items() if name not in (*_TOOLS, *_LIMITS)}

@@ -263,7 +263,7 @@ class _Model(Model):
             system_instructions, input, model_settings, tools, output_schema, handoffs, tracing, previous_response_id,
             conversation_id, prompt,
         )  # fmt: skip
-        received = await self._metered(request, can_close=True)
+        received = await self._metered(request, is_continuation=False)
         recovered = await self._recovered(request, received, is_sent=False)
         return cast(ModelResponse, received.raw) if recovered is None else _whole(received.raw, recovered)
 
@@ -285,7 +285,7 @@ class _Model(Model):
             system_instructions, input, model_settings, tools, output_schema, handoffs, tracing, previous_response_id,
             conversation_id, prompt,
         )  # fmt: skip
-        admitted = self._admitted(request, can_close=True)
+        admitted = self._admitted(request, is_continuation=False)
         asked = request.closing(admitted) if admitted is not None and admitted.is_closing else request
         seen = _Seen()
         # The events that end an item, which are not true of a cut one.
@@ -341,7 +341,7 @@ class _Model(Model):
             raise ModelBehaviorError(f"The reply reached its limit of tokens in an item `{last.type}`, which cannot be continued.")
 
         async def ask(asked: Continuation) -> Received:
-            return await self._metered(request.continued(asked, self._provider.continuation_tokens), can_close=False)
+            return await self._metered(request.continued(asked, self._provider.continuation_tokens), is_continuation=True)
 
         # Text before other items cannot change either.
         is_sent = is_sent or sum(isinstance(part, ResponseOutputText) for part in _parts(response.output)) > 1
@@ -355,8 +355,8 @@ class _Model(Model):
                 return None
             raise
 
-    async def _metered(self, request: _Request, *, can_close: bool) -> Received:
-        admitted = self._admitted(request, can_close=can_close)
+    async def _metered(self, request: _Request, *, is_continuation: bool) -> Received:
+        admitted = self._admitted(request, is_continuation=is_continuation)
         asked = request.closing(admitted) if admitted is not None and admitted.is_closing else request
         seen = _Seen()
         token = _SEEN.set(seen)
@@ -384,10 +384,10 @@ class _Model(Model):
         self._provider.budget.settle(admitted, _tokens(response.usage) if response.usage.total_tokens else None, written)
         return received
 
-    def _admitted(self, request: _Request, *, can_close: bool) -> Admitted | None:
+    def _admitted(self, request: _Request, *, is_continuation: bool) -> Admitted | None:
         tools = [[tool.name, getattr(tool, "description", ""), getattr(tool, "params_json_schema", None)] for tool in request.tools]
         body = [request.system_instructions, request.items(), tools]
-        return self._provider.budget.admit(self._name, body, request.model_settings.max_tokens, can_close=can_close)
+        return self._provider.budget.admit(self._name, body, request.model_settings.max_tokens, is_continuation=is_continuation)
 
 
 async def _events(inner: Model, request: _Request, seen: _Seen) -> AsyncIterator[Any]:

@@ -128,7 +128,7 @@ class EndmarkModel(WrapperModel):
         self, messages: list[ModelMessage], model_settings: ModelSettings | None, model_request_parameters: ModelRequestParameters
     ) -> ModelResponse:
         call = _Call(_windowed(messages, self.window_tokens), model_settings, model_request_parameters)
-        response = await self._metered(call, can_close=True)
+        response = await self._metered(call, is_continuation=False)
         recovered = await self.recovered(call, response, is_sent=False)
         return response if recovered is None else _whole(response, recovered)
 
@@ -141,7 +141,7 @@ class EndmarkModel(WrapperModel):
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
         call = _Call(_windowed(messages, self.window_tokens), model_settings, model_request_parameters)
-        admitted = self._admitted(call, can_close=True)
+        admitted = self._admitted(call, is_continuation=False)
         asked = call.closing(admitted) if admitted is not None and admitted.is_closing else call
         stream: _Stream | None = None
         try:
@@ -162,7 +162,7 @@ class EndmarkModel(WrapperModel):
         is_json = call.parameters.output_mode == "native"
 
         async def ask(asked: Continuation) -> Received:
-            return _received(await self._metered(call.continued(asked, self.continuation_tokens), can_close=False))
+            return _received(await self._metered(call.continued(asked, self.continuation_tokens), is_continuation=True))
 
         number = sum(isinstance(message, ModelResponse) for message in call.messages) + 1
         try:
@@ -173,8 +173,8 @@ class EndmarkModel(WrapperModel):
                 return None
             raise
 
-    async def _metered(self, call: _Call, *, can_close: bool) -> ModelResponse:
-        admitted = self._admitted(call, can_close=can_close)
+    async def _metered(self, call: _Call, *, is_continuation: bool) -> ModelResponse:
+        admitted = self._admitted(call, is_continuation=is_continuation)
         asked = call.closing(admitted) if admitted is not None and admitted.is_closing else call
         try:
             response = await self.wrapped.request(asked.messages, asked.settings, asked.parameters)
@@ -184,11 +184,11 @@ class EndmarkModel(WrapperModel):
         self._settle(admitted, response)
         return response
 
-    def _admitted(self, call: _Call, *, can_close: bool) -> Admitted | None:
+    def _admitted(self, call: _Call, *, is_continuation: bool) -> Admitted | None:
         parameters = call.parameters
         tools = [[tool.name, tool.description, tool.parameters_json_schema] for tool in parameters.function_tools]
         body = [_chat(call.messages), [part.content for part in parameters.instruction_parts or []], tools]
-        return self._budget.admit(self.wrapped.model_name, body, (call.settings or {}).get("max_tokens"), can_close=can_close)
+        return self._budget.admit(self.wrapped.model_name, body, (call.settings or {}).get("max_tokens"), is_continuation=is_continuation)
 
     def _settle(self, admitted: Admitted | None, response: ModelResponse | None) -> None:
         if response is None:
