@@ -1,19 +1,22 @@
-"""What the components for frameworks share: a reply with tool calls that becomes whole, a call within a budget, a capped result."""
+"""What the components for frameworks share: a reply with tool calls that becomes whole, errors, a call within a budget, a capped result."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from ._context import Admitted, Meter, Outputs, Tokens, cap, count
+from ._context import Admitted, Meter, Outputs, Tokens, cap, count, read_tool
 from ._errors import EndmarkError, InvalidReply, NotAdmitted
 from ._recovery import Ask, AskFailed, Log, Outcome, Pipeline, Reply, stop_meaning
 
 CLOSING = "The token budget is used up. Summarise your findings with the data that you have. You cannot use tools any more."
 """What the closing call of a budget asks for."""
+READ_TOOL: str = read_tool()["name"]
 REPEATED_CALL = "the answer makes a tool call instead of completing one"
+_TEMPORARY = (408, 409, 425, 429)
+"""Statuses of the client's errors after which the same request may succeed."""
 
 
 @dataclass(frozen=True)
@@ -133,8 +136,6 @@ async def recover_async(
             answer: Received | AskFailed
             try:
                 answer = await ask(asked)
-            except AskFailed as failure:
-                answer = failure
             except Exception as error:
                 answer = failed(error)
             asked = steps.send(answer)
@@ -156,8 +157,6 @@ def recover(
             answer: Received | AskFailed
             try:
                 answer = ask(asked)
-            except AskFailed as failure:
-                answer = failure
             except Exception as error:
                 answer = failed(error)
             asked = steps.send(answer)
@@ -169,7 +168,36 @@ def recover(
 
 def failed(error: Exception) -> AskFailed:
     """A continuation that brought no answer. What was received is in the exception that the recovery ends with."""
+    if isinstance(error, AskFailed):
+        return error
     return AskFailed(str(error), "budget" if isinstance(error, NotAdmitted) else "lost")
+
+
+def ask_failed(error: Exception) -> AskFailed:
+    """The same, and `final` where the provider refuses the request itself, such as a bad key with status 401."""
+    status = None if isinstance(error, (AskFailed, NotAdmitted)) else _status(error)
+    if status is not None and 400 <= status < 500 and status not in _TEMPORARY:
+        return AskFailed(str(error), "final")
+    return failed(error)
+
+
+def _status(error: BaseException) -> int | None:
+    """The HTTP status in the error of a client library, or in what caused it."""
+    cause: BaseException | None = error
+    while cause is not None:
+        response: Any = getattr(cause, "response", None)
+        if isinstance(response, Mapping):
+            # Botocore's.
+            metadata: Any = cast("Mapping[str, Any]", response).get("ResponseMetadata")
+            of_response: Any = cast("Mapping[str, Any]", metadata or {}).get("HTTPStatusCode")
+        else:
+            of_response = getattr(response, "status_code", None)
+        found: list[Any] = [getattr(cause, "status_code", None), getattr(cause, "code", None), of_response]
+        for status in found:
+            if isinstance(status, int) and 100 <= status < 600:
+                return status
+        cause = cause.__cause__
+    return None
 
 
 def is_cut_stop(stop: str | None) -> bool:
@@ -233,12 +261,12 @@ class Budget:
         self.meter.after_call(admitted, tokens, text=text if tokens is None else None)
 
 
-@dataclass
 class Results:
-    """Caps what tools answer, and reads the parts that were left out."""
+    """Caps what tools answer, and reads the parts that were left out. `outputs` keeps the full values, by default in memory."""
 
-    max_chars: int
-    outputs: Outputs
+    def __init__(self, max_chars: int, outputs: Outputs | None) -> None:
+        self.max_chars = max_chars
+        self.outputs = outputs if outputs is not None else Outputs()
 
     def shortened(self, text: str) -> str:
         return cap(text, max_chars=self.max_chars, outputs=self.outputs).text
@@ -253,10 +281,23 @@ class Results:
             return value
         return self.shortened(written) if len(written) > self.max_chars else value
 
-    def read(self, arguments: dict[str, Any]) -> str:
-        """Answers a call of `endmark_read`. The model can correct a bad one."""
-        wanted = {name: value for name, value in arguments.items() if value is not None}
+    def read(self, arguments: Mapping[str, Any] | str) -> str:
+        """Answers a call of `endmark_read`."""
+        text, is_read = self.read_part(arguments)
+        return text if is_read else f"Error: {text}"
+
+    def read_part(self, arguments: Mapping[str, Any] | str) -> tuple[str, bool]:
+        """Answers a call of `endmark_read`, and whether it did: the model can correct a call that failed."""
+        given: Any = arguments
+        if isinstance(arguments, str):
+            try:
+                given = json.loads(arguments or "{}")
+            except ValueError:
+                given = None
+        if not isinstance(given, Mapping):
+            return "the arguments are not a JSON object", False
+        wanted = {name: value for name, value in cast("Mapping[str, Any]", given).items() if value is not None}
         try:
-            return self.outputs.read(wanted, max_chars=self.max_chars)
+            return self.outputs.read(wanted, max_chars=self.max_chars), True
         except EndmarkError as error:
-            return f"Error: {error}"
+            return str(error), False

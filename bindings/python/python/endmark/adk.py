@@ -24,10 +24,10 @@ from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
-from ._context import Admitted, Meter, Outputs, Tokens, cap, compact, count, read_tool
+from ._context import Admitted, Meter, Outputs, Tokens, compact, count, read_tool
 from ._core import dumps
 from ._errors import InvalidReply, NotResumed, ResumeExhausted
-from ._framework import CLOSING, READ_TOOL, ask_failed, read_rest
+from ._frameworks import CLOSING, READ_TOOL, Results, ask_failed
 from ._recovery import MAX_RESUME_ATTEMPTS, AskFailed, Correction, Log, Outcome, Pipeline, Reply, stop_meaning
 
 __all__ = ["EndmarkLlm", "EndmarkPlugin"]
@@ -163,7 +163,7 @@ class EndmarkLlm(BaseLlm):
         try:
             async for response in self.wrapped.generate_content_async(request, stream):
                 usage = response.usage_metadata or usage
-                parts = (response.content.parts if response.content else None) or []
+                parts = _parts(response)
                 if response.partial or text is None:
                     text = (text or "") + "".join(part.text or "" for part in parts)
                 yield response
@@ -208,8 +208,7 @@ class EndmarkPlugin(BasePlugin):
         self, name: str = "endmark", *, max_result_chars: int = 20_000, outputs: Outputs | None = None
     ) -> None:
         super().__init__(name)
-        self._max_result_chars = max_result_chars
-        self._outputs = outputs if outputs is not None else Outputs()
+        self._results = Results(max_result_chars, outputs)
 
     async def after_tool_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext, result: Any
@@ -222,10 +221,7 @@ class EndmarkPlugin(BasePlugin):
         if isinstance(result, dict) and list(cast("dict[str, Any]", result)) == ["result"]:
             value = cast("dict[str, Any]", result)["result"]
         text = value if isinstance(value, str) else _written(value)
-        if len(text) <= self._max_result_chars:
-            return None
-        capped = cap(text, max_chars=self._max_result_chars, outputs=self._outputs)
-        return {"result": capped.text} if capped.is_cut else None
+        return {"result": self._results.shortened(text)} if len(text) > self._results.max_chars else None
 
     def read_tool(self) -> BaseTool:
         """The tool `endmark_read`."""
@@ -235,7 +231,7 @@ class EndmarkPlugin(BasePlugin):
             pointer: str | None = None, grep: str | None = None,
         ) -> dict[str, str]:  # fmt: skip
             wanted = {"handle": handle, "page": page, "lines": lines, "bytes": bytes, "pointer": pointer, "grep": grep}
-            text, is_read = read_rest(self._outputs, wanted, self._max_result_chars)
+            text, is_read = self._results.read_part(wanted)
             return {"result" if is_read else "error": text}
 
         endmark_read.__doc__ = read_tool()["description"]

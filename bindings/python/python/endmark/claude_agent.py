@@ -20,7 +20,7 @@ from claude_agent_sdk import HookContext, HookInput, HookJSONOutput, HookMatcher
 from claude_agent_sdk.types import HookEvent, McpSdkServerConfig
 
 from ._context import Outputs, read_tool
-from ._frameworks import Results, is_cut_stop
+from ._frameworks import READ_TOOL, Results, is_cut_stop
 from ._guard import guard
 from ._texts import detect
 
@@ -52,7 +52,7 @@ class EndmarkHooks:
         required_sections: Sequence[str] = (),
         min_lines: int | None = None,
     ) -> None:
-        self._results = Results(max_result_chars, outputs if outputs is not None else Outputs())
+        self._results = Results(max_result_chars, outputs)
         self._max_attempts = max_attempts
         self._required_sections = tuple(required_sections)
         self._min_lines = min_lines
@@ -76,7 +76,7 @@ class EndmarkHooks:
 
     async def cap(self, given: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
         """PostToolUse: caps the texts of a result, whose shape stays, since Claude Code refuses another one."""
-        if given["hook_event_name"] != "PostToolUse" or given["tool_name"].endswith(read_tool()["name"]):
+        if given["hook_event_name"] != "PostToolUse" or given["tool_name"].endswith(READ_TOOL):
             return {}
         result = given["tool_response"]
         capped = self._capped(result)

@@ -31,11 +31,10 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
-from ._context import Admitted, Meter, Outputs, Tokens, cap, count, read_tool
+from ._context import Admitted, Meter, Outputs, Tokens, count, read_tool
 from ._core import dumps
 from ._errors import EndmarkError, InvalidReply, NotResumed, ResumeExhausted
-from ._framework import CLOSING, READ_TOOL, ask_failed, read_rest
-from ._frameworks import is_cut_stop
+from ._frameworks import CLOSING, READ_TOOL, REPEATED_CALL, Results, ask_failed, is_cut_stop
 from ._recovery import MAX_RESUME_ATTEMPTS, Ask, AskFailed, Correction, Log, Outcome, Pipeline, Reply, Request
 
 __all__ = ["EndmarkMiddleware"]
@@ -130,10 +129,9 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
         task_id: str = "",
     ) -> None:
         super().__init__()
-        self._outputs = outputs if outputs is not None else Outputs()
+        self._results = Results(max_result_chars, outputs)
         self._meter = meter
         self._max_attempts = max_attempts
-        self._max_result_chars = max_result_chars
         self._continuation_tokens = continuation_tokens
         self._assume_output_tokens = assume_output_tokens
         self._log = log
@@ -337,27 +335,23 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
         if not isinstance(value, ToolMessage):
             return value
         content = cast(Any, value.content)
-        capped = self._shortened(content) if isinstance(content, str) else self._capped_blocks(content)
+        capped = self._results.shortened(content) if isinstance(content, str) else self._capped_blocks(content)
         return value.model_copy(update={"content": capped})
 
     def _capped_blocks(self, blocks: list[Any]) -> list[Any]:
         """The blocks within the limit: all that are not media become one text where they are above it."""
         shown = [(block, None if _is_media(block) else _shown(block)) for block in blocks]
         texts = [text for _, text in shown if text is not None]
-        if sum(map(len, texts)) <= self._max_result_chars:
+        if sum(map(len, texts)) <= self._results.max_chars:
             return blocks
         media = [block for block, text in shown if text is None]
-        return [{"type": "text", "text": self._shortened("\n".join(texts))}, *media]
-
-    def _shortened(self, text: str) -> str:
-        return cap(text, max_chars=self._max_result_chars, outputs=self._outputs).text
+        return [{"type": "text", "text": self._results.shortened("\n".join(texts))}, *media]
 
     def _read_tool(self) -> BaseTool:
         tool = read_tool()
 
         def endmark_read(**arguments: Any) -> str:
-            text, is_read = read_rest(self._outputs, arguments, self._max_result_chars)
-            return text if is_read else f"Error: {text}"
+            return self._results.read(arguments)
 
         return StructuredTool(
             name=tool["name"], description=tool["description"], args_schema=tool["schema"], func=endmark_read
@@ -494,7 +488,7 @@ def _answer(cut: _Cut, asked: Request, message: AIMessage) -> Reply:
             text = cut.content.text
     elif isinstance(asked, Ask) and asked.wanted == "rest":
         if calls:
-            raise AskFailed("the answer makes a tool call instead of completing one")
+            raise AskFailed(REPEATED_CALL)
     else:
         if [call["name"] for call in calls] != [call["name"] for call in [*cut.message.tool_calls, cut.call]]:
             raise AskFailed("the answer does not make the same tool calls again")

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from ._context import Admitted, Meter, Outputs, Tokens, compact, read_tool
 from ._errors import InvalidInput, NotResumed
-from ._frameworks import CLOSING, Budget, Call, Continuation, Received, Recovered, Results, recover, recover_async
+from ._frameworks import CLOSING, READ_TOOL, Budget, Call, Continuation, Received, Recovered, Results, recover, recover_async
 from ._recovery import MAX_RESUME_ATTEMPTS, Log
 
 __all__ = ["EndmarkLiteLLM"]
@@ -56,7 +56,7 @@ class EndmarkLiteLLM:
         self.task_id = task_id
         self._window_tokens = window_tokens
         self._continuation_tokens = continuation_tokens
-        self._results = Results(max_result_chars, outputs if outputs is not None else Outputs())
+        self._results = Results(max_result_chars, outputs)
         self._budget = Budget(meter, assume_output_tokens)
         self._functions = functions
 
@@ -87,11 +87,8 @@ class EndmarkLiteLLM:
 
     def tool_message(self, call: Any, result: Any = None) -> dict[str, Any]:
         """The message with the result of a tool call, within its limit. A call of `endmark_read` needs no `result`."""
-        if call.function.name == read_tool()["name"]:
-            try:
-                content = self._results.read(json.loads(call.function.arguments or "{}"))
-            except (ValueError, AttributeError):
-                content = "Error: the arguments are not a JSON object"
+        if call.function.name == READ_TOOL:
+            content = self._results.read(call.function.arguments or "")
         else:
             short = self._results.shortened_value(result)
             content = short if isinstance(short, str) else json.dumps(short, ensure_ascii=False, default=str)

@@ -11,7 +11,6 @@ It works with the Responses and the Chat Completions API, and with streams. Need
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -104,7 +103,7 @@ class EndmarkResults:
     """
 
     def __init__(self, *, max_result_chars: int = 20_000, outputs: Outputs | None = None) -> None:
-        self._results = Results(max_result_chars, outputs if outputs is not None else Outputs())
+        self._results = Results(max_result_chars, outputs)
         self.guardrail: ToolOutputGuardrail[Any] = ToolOutputGuardrail(self._cap, name="endmark")
 
     def capped(self, tools: list[Tool]) -> list[Tool]:
@@ -120,10 +119,7 @@ class EndmarkResults:
         tool = read_tool()
 
         async def endmark_read(_: Any, arguments: str) -> str:
-            try:
-                return self._results.read(json.loads(arguments or "{}"))
-            except (ValueError, AttributeError):
-                return "Error: the arguments are not a JSON object"
+            return self._results.read(arguments)
 
         return FunctionTool(tool["name"], tool["description"], tool["schema"], endmark_read, strict_json_schema=False)
 

@@ -45,7 +45,7 @@ from pydantic_ai.usage import RequestUsage
 
 from ._context import Admitted, Meter, Outputs, Tokens, compact, read_tool
 from ._errors import NotResumed
-from ._frameworks import CLOSING, Budget, Call, Continuation, Received, Recovered, Results, recover_async
+from ._frameworks import CLOSING, READ_TOOL, Budget, Call, Continuation, Received, Recovered, Results, recover_async
 from ._recovery import MAX_RESUME_ATTEMPTS, Log
 
 __all__ = ["EndmarkCapability", "EndmarkModel"]
@@ -74,9 +74,9 @@ class EndmarkCapability(AbstractCapability[Any]):
     task_id: str = ""
 
     def __post_init__(self) -> None:
-        # A copy of the capability shares them.
-        self.outputs = self.outputs if self.outputs is not None else Outputs()
         self._results = Results(self.max_result_chars, self.outputs)
+        # A copy of the capability shares them.
+        self.outputs = self._results.outputs
 
     def get_wrapper_model(self, model: Model) -> Model | None:
         return EndmarkModel(
@@ -98,7 +98,7 @@ class EndmarkCapability(AbstractCapability[Any]):
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: Any, result: Any
     ) -> Any:
         """Caps a result that is too long; a shorter one stays as it is."""
-        return result if call.tool_name == read_tool()["name"] else self._results.shortened_value(result)
+        return result if call.tool_name == READ_TOOL else self._results.shortened_value(result)
 
 
 class EndmarkModel(WrapperModel):
