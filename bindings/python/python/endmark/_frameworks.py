@@ -62,8 +62,12 @@ class Recovered:
     answers: tuple[Received, ...]
 
     def disclosed(self) -> dict[str, Any]:
-        """What metadata says about it."""
-        return {"outcome": self.outcome.result, "attempts": self.outcome.attempts, "cut": self.outcome.cut}
+        return disclosed(self.outcome)
+
+
+def disclosed(outcome: Outcome) -> dict[str, Any]:
+    """What metadata says about a reply that became whole."""
+    return {"outcome": outcome.result, "attempts": outcome.attempts, "cut": outcome.cut}
 
 
 class Settings(Protocol):
@@ -100,9 +104,7 @@ def recovery(
         step = next(steps)
         while not isinstance(step, Outcome):
             asked = cast(Ask, step)
-            shown = asked.shown_text
-            if cut is not None:
-                shown = f"Arguments of the call to `{cut.name}`, as JSON:\n{shown}"
+            shown = asked.shown_text if cut is None else shown_arguments(cut.name, asked.shown_text)
             received = yield Continuation(asked.wanted == "rest", shown, asked.prompt)
             answer: Reply | AskFailed
             if isinstance(received, AskFailed):
@@ -203,6 +205,11 @@ def _status(error: BaseException) -> int | None:
 def is_cut_stop(stop: str | None) -> bool:
     """Whether a stop reason means that the reply is not complete, such as a limit of tokens. False without a word."""
     return stop is not None and stop_meaning(stop) in ("limit", "repetition", "broken_off", "not_ended")
+
+
+def shown_arguments(name: str, args: str) -> str:
+    """The cut arguments of a tool call as the model is shown them, which can extend a text but not a call."""
+    return f"Arguments of the call to `{name}`, as JSON:\n{args}"
 
 
 def _cut_call(received: Received) -> Call | None:

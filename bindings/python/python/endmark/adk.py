@@ -27,8 +27,8 @@ from google.genai import types
 from ._context import Admitted, Meter, Outputs, Tokens, compact, count, read_tool
 from ._core import dumps
 from ._errors import InvalidReply, NotResumed, ResumeExhausted
-from ._frameworks import CLOSING, READ_TOOL, Results, ask_failed
-from ._recovery import MAX_RESUME_ATTEMPTS, AskFailed, Correction, Log, Outcome, Pipeline, Reply, stop_meaning
+from ._frameworks import CLOSING, READ_TOOL, Results, ask_failed, disclosed
+from ._recovery import MAX_RESUME_ATTEMPTS, Ask, AskFailed, Log, Outcome, Reply, resume_if_truncated_async, stop_meaning
 
 __all__ = ["EndmarkLlm", "EndmarkPlugin"]
 
@@ -91,9 +91,7 @@ class EndmarkLlm(BaseLlm):
         refused: list[Exception] = []
         is_json = request.config.response_mime_type == "application/json" or request.config.response_schema is not None
 
-        async def ask(asked: Any) -> Reply:
-            if isinstance(asked, Correction):
-                raise AskFailed("no correction is asked for", "final")
+        async def ask(asked: Ask) -> Reply:
             try:
                 answer = await self._answer(_continuation(request, asked, reply.before, self.continuation_tokens))
             except Exception as error:
@@ -111,13 +109,13 @@ class EndmarkLlm(BaseLlm):
                 raise AskFailed("tool calls may be missing in the answer")
             return Reply(reply.extend(parts), stop)
 
-        pipeline = Pipeline(
-            format="json" if is_json and not _has_call(parts) else None, max_attempts=self.max_attempts, max_corrections=0, log=self.log
-        )  # fmt: skip
         turn = sum(content.role == "model" for content in request.contents) + 1
         first = Reply(reply.text, _stop(response), reasoned=not reply.text)
         try:
-            outcome = await pipeline.run_async(ask, first, task_id=self.task_id, turn_number=turn)
+            outcome = await resume_if_truncated_async(
+                ask, first, "json" if is_json and not _has_call(parts) else None, max_attempts=self.max_attempts, log=self.log,
+                task_id=self.task_id, turn_number=turn,
+            )  # fmt: skip
         except NotResumed as passed:
             return _disclosed(response, {"outcome": "passed", "reason": passed.code})
         except InvalidReply:
@@ -275,7 +273,7 @@ class _Reply:
         return [*self.before, *([types.Part(text=text)] if text else []), *self._added]
 
 
-def _continuation(request: LlmRequest, asked: Any, before: list[types.Part], least_tokens: int) -> LlmRequest:
+def _continuation(request: LlmRequest, asked: Ask, before: list[types.Part], least_tokens: int) -> LlmRequest:
     """The request for the rest. Tools and the schema are withheld, so that the answer is the rest of a text."""
     limit = request.config.max_output_tokens
     limit = max(limit, least_tokens) if limit else limit
@@ -332,4 +330,4 @@ def _made_whole(response: LlmResponse, outcome: Outcome, usages: list[Any], repl
             "usage_metadata": usage,
         }
     )
-    return _disclosed(whole, {"outcome": outcome.result, "attempts": outcome.attempts, "cut": outcome.cut})
+    return _disclosed(whole, disclosed(outcome))

@@ -34,8 +34,8 @@ from langgraph.types import Command
 from ._context import Admitted, Meter, Outputs, Tokens, count, read_tool
 from ._core import dumps
 from ._errors import EndmarkError, InvalidReply, NotResumed, ResumeExhausted
-from ._frameworks import CLOSING, READ_TOOL, REPEATED_CALL, Results, ask_failed, is_cut_stop
-from ._recovery import MAX_RESUME_ATTEMPTS, Ask, AskFailed, Correction, Log, Outcome, Pipeline, Reply, Request
+from ._frameworks import CLOSING, READ_TOOL, REPEATED_CALL, Results, ask_failed, disclosed, is_cut_stop, shown_arguments
+from ._recovery import MAX_RESUME_ATTEMPTS, Ask, AskFailed, Log, Outcome, Pipeline, Reply
 
 __all__ = ["EndmarkMiddleware"]
 
@@ -200,12 +200,14 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
         try:
             step = next(steps)
             while not isinstance(step, Outcome):
+                # No correction is asked for.
+                asked = cast(Ask, step)
                 answer: Reply | AskFailed
                 try:
-                    continued, _ = yield from self._answered(self._continuation(cut, request, step), is_continuation=True)
+                    continued, _ = yield from self._answered(self._continuation(cut, request, asked), is_continuation=True)
                     message = _without_guessed_call(_message(continued))
                     usage = add_usage(usage, message.usage_metadata)
-                    answer = _answer(cut, step, message)
+                    answer = _answer(cut, asked, message)
                     added = [] if cut.call else message.tool_calls
                 except GraphBubbleUp:
                     raise
@@ -246,10 +248,8 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
                 raise
             return ModelResponse(result=[message]), error
 
-    def _continuation(self, cut: _Cut, request: ModelRequest[Any], asked: Request) -> ModelRequest[Any]:
+    def _continuation(self, cut: _Cut, request: ModelRequest[Any], asked: Ask) -> ModelRequest[Any]:
         """The request for the rest. Tools are withheld, so that the answer is a text."""
-        if isinstance(asked, Correction):
-            raise AskFailed("no correction is asked for", "final")
         settings = {
             name: max(value, self._continuation_tokens) if name in _LIMITS and isinstance(value, int) else value
             for name, value in request.model_settings.items()
@@ -257,9 +257,7 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
         if asked.wanted != "rest":
             return request.override(model_settings=settings)
         shown = asked.shown_text
-        if cut.call is not None:
-            shown = f"Arguments of the call to `{cut.call['name']}`, as JSON:\n{shown}"
-        content = shown if cut.call is not None else cut.content.shown(shown)
+        content = cut.content.shown(shown) if cut.call is None else shown_arguments(cut.call["name"], shown)
         added: list[AnyMessage] = [AIMessage(content), HumanMessage(asked.prompt)]
         messages = [*request.messages, *added]
         return request.override(messages=messages, tools=[], tool_choice=None, response_format=None, model_settings=settings)
@@ -474,19 +472,19 @@ def _cut_part(response: _Response, request: ModelRequest[Any]) -> _Cut | None:
     return _Cut(message, reply, "json" if is_json else None, None, content)
 
 
-def _answer(cut: _Cut, asked: Request, message: AIMessage) -> Reply:
+def _answer(cut: _Cut, asked: Ask, message: AIMessage) -> Reply:
     """What a continuation brought; of a reply that was generated again, its last call."""
     text = str(message.text)
     calls: list[Any] = [*message.tool_calls, *message.invalid_tool_calls]
     if cut.call is None:
         if message.invalid_tool_calls:
             raise AskFailed("a tool call in the answer is cut")
-        if isinstance(asked, Ask) and asked.wanted == "rest":
+        if asked.wanted == "rest":
             cut.content.extend(message)
         else:
             cut.content.begin(message)
             text = cut.content.text
-    elif isinstance(asked, Ask) and asked.wanted == "rest":
+    elif asked.wanted == "rest":
         if calls:
             raise AskFailed(REPEATED_CALL)
     else:
@@ -509,7 +507,7 @@ def _whole(cut: _Cut, outcome: Outcome, request: ModelRequest[Any], usage: Any, 
     """The reply with the whole text or call, a normal stop reason, the usage of all calls, and the tool calls of the last answer."""
     metadata = {**cast("dict[str, Any]", cut.message.response_metadata)}
     metadata |= {name: normal for name, normal in _NORMAL.items() if name in metadata}
-    metadata["endmark"] = {"outcome": outcome.result, "attempts": outcome.attempts, "cut": outcome.cut}
+    metadata["endmark"] = disclosed(outcome)
     changed: dict[str, Any] = {"response_metadata": metadata, "usage_metadata": usage}
     if cut.call is None:
         changed |= {"content": cut.content.whole(outcome.text), "tool_calls": [*cut.message.tool_calls, *added]}
