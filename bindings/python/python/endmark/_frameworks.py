@@ -40,6 +40,10 @@ class Received:
     raw: Any
     """The framework's own value."""
 
+    def written(self) -> str:
+        """All that the model wrote."""
+        return self.text + "".join(call.args for call in self.calls)
+
 
 @dataclass(frozen=True)
 class Continuation:

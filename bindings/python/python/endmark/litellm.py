@@ -12,7 +12,7 @@ LiteLLM has no loop over tools, so `tool_message` caps their results, and answer
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, cast
 
 import litellm
@@ -66,9 +66,7 @@ class EndmarkLiteLLM:
         if stream:
             return self._stream(request)
         first = self._call(request, is_continuation=False)
-        recovered = self._guarded(
-            first, lambda: recover(first, lambda asked: self._call(self._continued(request, asked), is_continuation=True), self, **_how(request))
-        )
+        recovered = self._recovered(request, first)
         return first.raw if recovered is None else _whole(first.raw, recovered)
 
     async def acompletion(self, model: str, messages: list[Any], *, stream: bool = False, **options: Any) -> Any:
@@ -123,20 +121,23 @@ class EndmarkLiteLLM:
             raise
         return self._settled(admitted, response)
 
+    def _recovered(self, request: dict[str, Any], first: Received, *, is_sent: bool = False) -> Recovered | None:
+        def ask(asked: Continuation) -> Received:
+            return self._call(self._continued(request, asked), is_continuation=True)
+
+        try:
+            return recover(first, ask, self, is_sent=is_sent, **_how(request))
+        except NotResumed:
+            if _is_refusal(first):
+                return None
+            raise
+
     async def _arecovered(self, request: dict[str, Any], first: Received, *, is_sent: bool = False) -> Recovered | None:
         async def ask(asked: Continuation) -> Received:
             return await self._acall(self._continued(request, asked), is_continuation=True)
 
         try:
             return await recover_async(first, ask, self, is_sent=is_sent, **_how(request))
-        except NotResumed:
-            if _is_refusal(first):
-                return None
-            raise
-
-    def _guarded(self, first: Received, recovered: Callable[[], Recovered | None]) -> Recovered | None:
-        try:
-            return recovered()
         except NotResumed:
             if _is_refusal(first):
                 return None
@@ -152,13 +153,7 @@ class EndmarkLiteLLM:
         finally:
             self._settle_stream(admitted, read)
         first = read.received(stream, request)
-        recovered = self._guarded(
-            first,
-            lambda: recover(
-                first, lambda asked: self._call(self._continued(request, asked), is_continuation=True), self, is_sent=True, **_how(request)
-            ),
-        )
-        yield from read.ending(first, recovered)
+        yield from read.ending(first, self._recovered(request, first, is_sent=True))
 
     async def _astream(self, request: dict[str, Any]) -> AsyncIterator[Any]:
         admitted, asked = self._admitted(request, is_continuation=False)
@@ -187,6 +182,7 @@ class EndmarkLiteLLM:
         return request
 
     def _admitted(self, request: dict[str, Any], *, is_continuation: bool) -> tuple[Admitted | None, dict[str, Any]]:
+        """The call within the budget, if there is one, and the request to make."""
         limit = next((request[name] for name in _LIMITS if request.get(name)), None)
         body = [request["messages"], request.get("tools")]
         admitted = self._budget.admit(str(request["model"]).rpartition("/")[2], body, limit, is_continuation=is_continuation)
@@ -200,8 +196,7 @@ class EndmarkLiteLLM:
 
     def _settled(self, admitted: Admitted | None, response: Any) -> Received:
         received = _received(response)
-        written = received.text + "".join(call.args for call in received.calls)
-        self._budget.settle(admitted, _tokens(getattr(response, "usage", None)), written)
+        self._budget.settle(admitted, _tokens(getattr(response, "usage", None)), received.written())
         return received
 
     def _settle_stream(self, admitted: Admitted | None, read: _StreamReader) -> None:

@@ -281,8 +281,7 @@ class _Model(Model):
             system_instructions, input, model_settings, tools, output_schema, handoffs, tracing, previous_response_id,
             conversation_id, prompt,
         )  # fmt: skip
-        admitted = self._admitted(request, is_continuation=False)
-        asked = request.closing(admitted) if admitted is not None and admitted.is_closing else request
+        admitted, asked = self._admitted(request, is_continuation=False)
         seen = _Seen()
         # The events that end an item, which are not true of a cut one.
         ends: list[Any] = []
@@ -352,8 +351,7 @@ class _Model(Model):
             raise
 
     async def _metered(self, request: _Request, *, is_continuation: bool) -> Received:
-        admitted = self._admitted(request, is_continuation=is_continuation)
-        asked = request.closing(admitted) if admitted is not None and admitted.is_closing else request
+        admitted, asked = self._admitted(request, is_continuation=is_continuation)
         seen = _Seen()
         token = _SEEN.set(seen)
         try:
@@ -376,14 +374,16 @@ class _Model(Model):
         # Of a transport without an answer to note, the SDK itself refuses what is not completed.
         stop = seen.stop if seen.is_chat else _stop(seen.response) if seen.response is not None else "completed"
         received = _received(response, stop)
-        written = received.text + "".join(call.args for call in received.calls)
-        self._provider.budget.settle(admitted, _tokens(response.usage) if response.usage.total_tokens else None, written)
+        self._provider.budget.settle(admitted, _tokens(response.usage) if response.usage.total_tokens else None, received.written())
         return received
 
-    def _admitted(self, request: _Request, *, is_continuation: bool) -> Admitted | None:
+    def _admitted(self, request: _Request, *, is_continuation: bool) -> tuple[Admitted | None, _Request]:
+        """The call within the budget, if there is one, and the request to make."""
         tools = [[tool.name, getattr(tool, "description", ""), getattr(tool, "params_json_schema", None)] for tool in request.tools]
         body = [request.system_instructions, request.items(), tools]
-        return self._provider.budget.admit(self._name, body, request.model_settings.max_tokens, is_continuation=is_continuation)
+        limit = request.model_settings.max_tokens
+        admitted = self._provider.budget.admit(self._name, body, limit, is_continuation=is_continuation)
+        return admitted, request.closing(admitted) if admitted is not None and admitted.is_closing else request
 
 
 async def _events(inner: Model, request: _Request, seen: _Seen) -> AsyncIterator[Any]:

@@ -141,8 +141,7 @@ class EndmarkModel(WrapperModel):
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
         call = _Call(_windowed(messages, self.window_tokens), model_settings, model_request_parameters)
-        admitted = self._admitted(call, is_continuation=False)
-        asked = call.closing(admitted) if admitted is not None and admitted.is_closing else call
+        admitted, asked = self._admitted(call, is_continuation=False)
         stream: _Stream | None = None
         try:
             async with self.wrapped.request_stream(asked.messages, asked.settings, asked.parameters, run_context) as inner:
@@ -174,8 +173,7 @@ class EndmarkModel(WrapperModel):
             raise
 
     async def _metered(self, call: _Call, *, is_continuation: bool) -> ModelResponse:
-        admitted = self._admitted(call, is_continuation=is_continuation)
-        asked = call.closing(admitted) if admitted is not None and admitted.is_closing else call
+        admitted, asked = self._admitted(call, is_continuation=is_continuation)
         try:
             response = await self.wrapped.request(asked.messages, asked.settings, asked.parameters)
         except BaseException:
@@ -184,11 +182,14 @@ class EndmarkModel(WrapperModel):
         self._settle(admitted, response)
         return response
 
-    def _admitted(self, call: _Call, *, is_continuation: bool) -> Admitted | None:
+    def _admitted(self, call: _Call, *, is_continuation: bool) -> tuple[Admitted | None, _Call]:
+        """The call within the budget, if there is one, and the request to make."""
         parameters = call.parameters
         tools = [[tool.name, tool.description, tool.parameters_json_schema] for tool in parameters.function_tools]
         body = [_chat(call.messages), [part.content for part in parameters.instruction_parts or []], tools]
-        return self._budget.admit(self.wrapped.model_name, body, (call.settings or {}).get("max_tokens"), is_continuation=is_continuation)
+        limit = (call.settings or {}).get("max_tokens")
+        admitted = self._budget.admit(self.wrapped.model_name, body, limit, is_continuation=is_continuation)
+        return admitted, call.closing(admitted) if admitted is not None and admitted.is_closing else call
 
     def _settle(self, admitted: Admitted | None, response: ModelResponse | None) -> None:
         if response is None:
