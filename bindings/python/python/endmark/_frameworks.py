@@ -269,7 +269,7 @@ class Budget:
         """Reports what a call cost: by its tokens, else by its text. A call without both was not answered."""
         if self.meter is None or admitted is None:
             return
-        self.meter.after_call(admitted, tokens, text=text if tokens is None else None)
+        self.meter.after_call(admitted, tokens, text=text)
 
 
 class Results:

@@ -184,6 +184,9 @@ class EndmarkModel(WrapperModel):
 
     def _admitted(self, call: _Call, *, is_continuation: bool) -> tuple[Admitted | None, _Call]:
         """The call within the budget, if there is one, and the request to make."""
+        if self._budget.meter is None:
+            # Without a budget the history need not be written.
+            return None, call
         parameters = call.parameters
         tools = [[tool.name, tool.description, tool.parameters_json_schema] for tool in parameters.function_tools]
         body = [_chat(call.messages), [part.content for part in parameters.instruction_parts or []], tools]
@@ -192,15 +195,20 @@ class EndmarkModel(WrapperModel):
         return admitted, call.closing(admitted) if admitted is not None and admitted.is_closing else call
 
     def _settle(self, admitted: Admitted | None, response: ModelResponse | None) -> None:
+        if admitted is None:
+            return
         if response is None:
             self._budget.settle(admitted, None)
             return
         usage = response.usage
+        if not usage.has_values():
+            self._budget.settle(admitted, None, json.dumps(_chat([response])))
+            return
         tokens = Tokens(
             prompt=usage.input_tokens, cached=usage.cache_read_tokens, cache_write=usage.cache_write_tokens,
             completion=usage.output_tokens, reasoning=usage.details.get("reasoning_tokens", 0),
         )  # fmt: skip
-        self._budget.settle(admitted, tokens if usage.has_values() else None, json.dumps(_chat([response])))
+        self._budget.settle(admitted, tokens)
 
 
 @dataclass(frozen=True)
