@@ -43,13 +43,12 @@ pub fn findings(
     }
     forget_old(&folder, kept_for(settings));
     // A stop that no hook delayed, after a result was accepted: the sub-agent was resumed without a start.
-    let (name, before) = match event.stop_hook_active {
-        Some(false) => begin(&folder, &base)?,
-        Some(true) | None => {
-            let name = numbered(&base, number(&folder, &base)?);
-            let before = Audit::replayed(&folder, &name)?;
-            (name, before)
-        }
+    let (name, before) = if event.stop_hook_active == Some(false) {
+        begin(&folder, &base)?
+    } else {
+        let name = numbered(&base, number(&folder, &base)?);
+        let before = Audit::replayed(&folder, &name)?;
+        (name, before)
     };
     let Some(audit) = Audit::extended(before, &folder, &name, event.said(), is_required)? else {
         return Ok(None);

@@ -15,7 +15,6 @@ use tokio_postgres::{Client, NoTls};
 use tokio_rustls::TlsConnector;
 
 use super::address::PostgresAddress;
-use super::database::SCHEMA;
 use crate::error::StoreError;
 
 /// Maximum time to establish a usable connection to a host.
@@ -44,14 +43,6 @@ impl PostgresAddress {
     /// Returns the error of a statement for callers of the store.
     pub(crate) fn statement_failed(&self, error: &tokio_postgres::Error) -> StoreError {
         self.failed(words(error))
-    }
-
-    /// Error if the database has a newer schema than this version.
-    pub(crate) fn check_schema(&self, found: i64) -> Result<(), StoreError> {
-        if found > SCHEMA {
-            return Err(StoreError::NewerDatabase { address: self.to_string(), found, known: SCHEMA });
-        }
-        Ok(())
     }
 
     /// Connects once, for an operator's command.

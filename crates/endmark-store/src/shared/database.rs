@@ -5,8 +5,10 @@ use endmark_context::budget::{Pool, Share, TENURE_MS};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row, Transaction};
 
+use super::address::PostgresAddress;
 use crate::engine::integers::{integer, natural};
 use crate::engine::journal::{Due, GrantedShare, Instance};
+use crate::error::StoreError;
 use crate::keys::{Key, KeyBudget, NewKey};
 use crate::leases::BudgetKey;
 
@@ -51,6 +53,16 @@ const USAGE_COLUMNS: [(&str, &str); 30] = [
     ("first_byte_ms", "double precision"),
     ("total_ms", "double precision"),
 ];
+
+impl PostgresAddress {
+    /// Error if the database has a newer schema than this version.
+    pub(crate) fn check_schema(&self, found: i64) -> Result<(), StoreError> {
+        if found > SCHEMA {
+            return Err(StoreError::NewerDatabase { address: self.to_string(), found, known: SCHEMA });
+        }
+        Ok(())
+    }
+}
 
 /// Result of a report.
 pub(crate) enum Exchanged {
