@@ -1,5 +1,9 @@
 //! What a header states about its dimensions in `coverage` and `gaps`. (AR-1, AR-6)
 
+use std::collections::{BTreeSet, HashSet};
+
+use aho_corasick::AhoCorasick;
+
 use super::checkpoint::list;
 use crate::stand_in::is_nothing;
 use crate::vocabulary::{folded, is_one_of};
@@ -25,8 +29,10 @@ pub(crate) fn dimensions_in(other: &[OtherField]) -> Vec<String> {
     let mut dimensions: Vec<String> = Vec::new();
     let entries = entries(other, "coverage").into_iter().filter(|entry| !entry.name.is_empty());
     dimensions.extend(entries.map(|entry| entry.name));
-    let gaps = gaps_in(other, &dimensions);
-    dimensions.extend(gaps.into_iter().filter(|gap| !dimensions.contains(gap)).collect::<Vec<_>>());
+    let mut gaps = gaps_in(other, &dimensions);
+    let covered: HashSet<&String> = dimensions.iter().collect();
+    gaps.retain(|gap| !covered.contains(gap));
+    dimensions.extend(gaps);
     dimensions
 }
 
@@ -34,8 +40,11 @@ pub(crate) fn dimensions_in(other: &[OtherField]) -> Vec<String> {
 fn gaps_in(other: &[OtherField], known: &[String]) -> Vec<String> {
     let words = |text: &str| format!("_{}_", folded(text));
     let known_words: Vec<String> = known.iter().map(|name| words(name)).collect();
+    let named: Vec<usize> = (0..known.len()).filter(|index| known_words[*index].len() > 2).collect();
+    // All names are searched for at once, so the cost is linear in the entries. It fails only for gigabytes of names.
+    let finder = AhoCorasick::new(named.iter().map(|index| &known_words[*index])).ok();
     let coverage = entries(other, "coverage");
-    let done: Vec<String> =
+    let done: HashSet<String> =
         coverage.iter().filter(|entry| entry.is_done).map(|entry| words(&entry.name)).collect();
     let covered = coverage.into_iter().filter(|entry| entry.is_open);
     let stated = entries(other, "gaps");
@@ -44,16 +53,18 @@ fn gaps_in(other: &[OtherField], known: &[String]) -> Vec<String> {
     for entry in covered.chain(stated).filter(|entry| !entry.name.is_empty()) {
         // `the csrf checks were not reached` is about the known dimension `csrf`.
         let text = words(&entry.name);
-        let about =
-            known.iter().zip(&known_words).filter(|(_, known)| known.len() > 2 && text.contains(*known));
-        let about: Vec<String> = about.map(|(name, _)| name.clone()).collect();
-        gaps.extend(if about.is_empty() { vec![entry.name] } else { about });
+        let found = finder.iter().flat_map(|finder| finder.find_overlapping_iter(&text));
+        let about: BTreeSet<usize> = found.map(|found| named[found.pattern().as_usize()]).collect();
+        if about.is_empty() {
+            gaps.push(entry.name);
+        }
+        gaps.extend(about.into_iter().map(|index| known[index].clone()));
     }
     // A reason without a name may concern each dimension that is not declared done. If all are done, it may concern
     // any of them.
     if has_reason && gaps.is_empty() {
         let known_words = known.iter().zip(&known_words);
-        let not_done = known_words.filter(|(_, words)| !done.contains(words)).map(|(name, _)| name.clone());
+        let not_done = known_words.filter(|(_, words)| !done.contains(*words)).map(|(name, _)| name.clone());
         gaps.extend(not_done);
         if gaps.is_empty() {
             gaps.extend_from_slice(known);
