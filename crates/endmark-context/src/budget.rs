@@ -63,6 +63,16 @@ impl Unit {
         }
     }
 
+    /// Returns the unit with a name from the table. Any other name is tokens.
+    ///
+    /// ```
+    /// use endmark_context::budget::Unit;
+    /// assert_eq!(Unit::of_name(Unit::NanoUsd.name()), Unit::NanoUsd);
+    /// ```
+    pub fn of_name(name: &str) -> Self {
+        if name == Self::NanoUsd.name() { Self::NanoUsd } else { Self::Tokens }
+    }
+
     /// Formats an amount for people.
     pub fn shown(self, amount: u64) -> String {
         match self {

@@ -133,7 +133,7 @@ impl KeyBudget {
     /// Returns the budget of a table row; `None` without a limit.
     pub(crate) fn of_words(unit: Option<&str>, period: Option<&str>, limit: Option<u64>) -> Option<Self> {
         limit.map(|limit| Self {
-            unit: if unit == Some(Unit::NanoUsd.name()) { Unit::NanoUsd } else { Unit::Tokens },
+            unit: unit.map_or(Unit::Tokens, Unit::of_name),
             limit,
             // The tables contain no other values; if they did, the longest window is the strictest.
             period: Period::ALL

@@ -39,7 +39,7 @@ impl BudgetKey {
             scope: Scope::ALL.into_iter().find(|known| known.name() == scope).unwrap_or(Scope::All),
             subject,
             window,
-            unit: if unit == Unit::NanoUsd.name() { Unit::NanoUsd } else { Unit::Tokens },
+            unit: Unit::of_name(unit),
         }
     }
 }

@@ -140,7 +140,7 @@ fn text(rows: &[Row], layout: Layout) -> String {
 }
 
 fn cells(row: &Row) -> [Cell; 6] {
-    let unit = if row.unit == Unit::NanoUsd.name() { Unit::NanoUsd } else { Unit::Tokens };
+    let unit = Unit::of_name(&row.unit);
     let subject: String = row.subject.chars().take(SUBJECT_CHARS).collect();
     let owner = match (row.scope.as_str(), subject.as_str()) {
         (scope, "") => format!("{scope} requests"),

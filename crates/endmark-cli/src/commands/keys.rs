@@ -222,7 +222,7 @@ fn text(rows: &[Row]) -> String {
 
 impl Budget {
     fn shown(&self) -> String {
-        let unit = if self.unit == Unit::NanoUsd.name() { Unit::NanoUsd } else { Unit::Tokens };
+        let unit = Unit::of_name(self.unit);
         let amount = unit.shown(self.limit);
         if self.per == Period::Ever.name() { amount } else { format!("{amount} a {}", self.per) }
     }
