@@ -3,6 +3,7 @@
 mod codes;
 mod crate_count;
 mod direct_dependencies;
+mod field_count;
 mod file_size;
 mod layering;
 mod purity;
@@ -26,6 +27,7 @@ pub(crate) const CHECKS: &[Check] = &[
     Check { name: "direct-deps", run: direct_dependencies::run },
     Check { name: "crate-count", run: crate_count::run },
     Check { name: "file-size", run: file_size::run },
+    Check { name: "field-count", run: field_count::run },
     Check { name: "words", run: words::run },
     Check { name: "codes", run: codes::run },
 ];

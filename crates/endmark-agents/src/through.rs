@@ -164,7 +164,7 @@ impl Way {
         let withheld = withheld(&gateway_settings, settings, environment);
         let secret = KeySecret::random().map_err(|error| of_system(&std::io::Error::other(error)))?;
         let secret = secret.reveal().to_owned();
-        gateway_settings.pages = None;
+        gateway_settings.console = None;
         gateway_settings.sole_key = Some(SoleKey {
             secret: Secret::new(secret.clone()),
             name: task.id.clone(),

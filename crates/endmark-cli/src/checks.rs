@@ -7,7 +7,7 @@ use endmark_recovery::check_prompt_template;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::console::with_pages;
+use crate::console::with_console;
 use crate::view::answer::{Answer, to_data};
 use crate::view::paint::{Paint, Painter};
 
@@ -80,7 +80,7 @@ pub(crate) fn of_configuration(effective: &Effective, environment: &Environment)
         });
     }
     // Some errors appear only when the gateway starts. It stops at the first one, which may already be listed above.
-    if let Err(error) = with_pages(settings, environment) {
+    if let Err(error) = with_console(settings, environment) {
         let found = Check::of_error("gateway", &error);
         if !checks.iter().any(|check| check.message.contains(&found.message)) {
             checks.push(found);

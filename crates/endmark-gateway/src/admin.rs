@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderValue, Response, header};
 use crate::body::AnyBody;
 use crate::gateway::Gateway;
 use crate::rescue::Refusal;
-use crate::settings::{AdminAccess, MetricsAccess, Settings};
+use crate::settings::{MetricsAccess, Settings};
 
 /// Answers a request for one of them, or forwards it to one of the other pages.
 ///
@@ -51,8 +51,8 @@ pub(crate) async fn respond(
     if let Some(handle) = path.strip_prefix("/endmark/api/outputs/") {
         return outputs::page(gateway, &head, handle).await;
     }
-    if let Some(shown) = &gateway.settings.pages {
-        return pages::shown(gateway, shown.as_ref(), head, body).await;
+    if let Some(console) = &gateway.settings.console {
+        return pages::respond(gateway, console, head, body).await;
     }
     Err(Refusal::NotFound(format!(
         "{path} is not a page of Endmark: there are /endmark/healthz, /endmark/readyz, /endmark/metrics and \
@@ -62,19 +62,19 @@ pub(crate) async fn respond(
 
 /// Returns the metrics, if the client may read them.
 fn metrics(gateway: &Gateway, head: &Parts) -> Result<Response<AnyBody>, Refusal> {
-    let Settings { metrics, listener, pages, .. } = &gateway.settings;
-    let access = pages.as_ref().map_or(AdminAccess::NoKey, |pages| pages.admin_access(&head.headers));
+    let Settings { metrics, listener, console, .. } = &gateway.settings;
+    let has_admin_key = console.as_ref().and_then(|console| console.has_admin_key(&head.headers));
     let is_open = match metrics.access {
         Some(MetricsAccess::Open) => true,
         Some(MetricsAccess::Admin) => false,
         // If clients need a key, a client without one may not learn what they do.
-        None => !(listener.require_key && access == AdminAccess::NoKey),
+        None => !(listener.require_key && has_admin_key.is_none()),
     };
-    match access {
+    match has_admin_key {
         _ if is_open => Ok(health::metrics(gateway)),
-        AdminAccess::Granted => Ok(health::metrics(gateway)),
-        AdminAccess::Denied => Err(Refusal::AdminKeyRequired),
-        AdminAccess::NoKey => Err(Refusal::NoAdminKey),
+        Some(true) => Ok(health::metrics(gateway)),
+        Some(false) => Err(Refusal::AdminKeyRequired),
+        None => Err(Refusal::NoAdminKey),
     }
 }
 

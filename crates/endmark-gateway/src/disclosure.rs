@@ -69,9 +69,9 @@ pub(crate) struct Disclosure {
 impl Disclosure {
     /// Starts with nothing to disclose.
     pub(crate) fn new(exchange: &Exchange) -> Self {
-        let view = exchange.request.view();
+        let view = exchange.attempt.request.view();
         Self {
-            request: exchange.id.clone(),
+            request: exchange.client.id.clone(),
             outcome: Outcome::Whole,
             attempts: 0,
             kind: None,

@@ -9,4 +9,4 @@ mod limit;
 mod strike;
 mod whole;
 
-pub(crate) use draw::{Faults, Rehearsal};
+pub(crate) use draw::Faults;

@@ -29,6 +29,7 @@ use crate::upstream::{Client, ClientError, Standing};
 use crate::webhook::WebhookError;
 
 /// A gateway, ready to serve.
+// Fields: what all requests share; no two are used by the same stages alone.
 pub struct Gateway {
     pub(crate) settings: Settings,
     pub(crate) client: Client,

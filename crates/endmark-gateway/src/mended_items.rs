@@ -18,7 +18,7 @@ const STORE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Keeps items before the client has the end of its reply, so that its next request finds them.
 pub(crate) async fn keep(exchange: &Exchange, items: Vec<StoredItem>) {
-    if items.is_empty() || exchange.request.declines_storage() {
+    if items.is_empty() || exchange.attempt.request.declines_storage() {
         return;
     }
     let (gateway, owner) = (&exchange.gateway, owner(exchange.calls.credential()));
@@ -36,9 +36,14 @@ pub(crate) async fn keep(exchange: &Exchange, items: Vec<StoredItem>) {
     };
     match timeout(STORE_PATIENCE, work).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::warn!(request = exchange.id, %error, "a mended item cannot be kept"),
+        Ok(Err(error)) => {
+            tracing::warn!(request = exchange.client.id, %error, "a mended item cannot be kept")
+        }
         Err(_) => {
-            tracing::warn!(request = exchange.id, "a mended item cannot be kept: the store does not answer");
+            tracing::warn!(
+                request = exchange.client.id,
+                "a mended item cannot be kept: the store does not answer"
+            );
         }
     }
 }

@@ -21,7 +21,6 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 use added::AddedCounts;
-pub use added::AddedLatency;
 use generative::Generative;
 pub(crate) use generative::GenerativeCall;
 use labels::{
@@ -37,6 +36,7 @@ const LATENCIES: [f64; 14] =
 const ADDED: [f64; 10] = [0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.1, 1.0];
 
 /// The metrics of one process.
+// Fields: one for each metric.
 pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
@@ -246,9 +246,10 @@ impl Metrics {
         }
     }
 
-    /// Returns the latency that was added to requests, or `None` before the first one.
-    pub(crate) fn added_latency(&self) -> Option<AddedLatency> {
-        self.added_counts.latency()
+    /// Returns the median and the 95th percentile of the added latency in milliseconds, or `None` before the first
+    /// request.
+    pub(crate) fn added_ms(&self) -> Option<(f64, f64)> {
+        self.added_counts.milliseconds()
     }
 
     /// Records that a request was answered with an error of Endmark's own.

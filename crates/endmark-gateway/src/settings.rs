@@ -14,7 +14,6 @@ mod limits;
 mod listener;
 mod metrics;
 mod on_missing;
-mod pages;
 mod proxy;
 mod resume;
 mod retry;
@@ -28,6 +27,7 @@ mod upstream;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use endmark_console::Console;
 use endmark_context::Models;
 
 use crate::scrub::Scrubber;
@@ -47,7 +47,6 @@ pub use limits::Limits;
 pub use listener::{ListenerSettings, TlsFiles};
 pub use metrics::{MetricsAccess, MetricsSettings};
 pub use on_missing::OnMissing;
-pub use pages::{AddedLatency, AdminAccess, Answering, PageBody, Pages, Visit};
 pub use proxy::{Proxy, ProxyError, ProxyVariableError};
 pub use resume::{MODES, Mode, ResumeSettings, UnknownMode};
 pub use retry::RetrySettings;
@@ -62,6 +61,7 @@ pub use upstream::{PREFILLS, Prefill, Upstream};
 pub const USUAL_PORT: u16 = 4141;
 
 /// Everything that controls the gateway's behaviour.
+// Fields: one for each section of the configuration.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Where it listens, and whom it admits.
@@ -101,8 +101,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Faults to inject; none by default.
     pub faults: FaultSettings,
-    /// The pages below `/endmark/` that are not the gateway's own.
-    pub pages: Option<Arc<dyn Pages>>,
+    /// Answers requests for the other pages below `/endmark/`.
+    pub console: Option<Arc<Console>>,
 }
 
 impl Settings {
@@ -142,7 +142,7 @@ impl Default for Settings {
             retry: RetrySettings::default(),
             limits: Limits::default(),
             faults: FaultSettings::default(),
-            pages: None,
+            console: None,
         }
     }
 }

@@ -15,7 +15,6 @@ use tracing::Instrument as _;
 use crate::body::{AnyBody, made, passing};
 use crate::bounds::{Bounds, Passage};
 use crate::exchange::Exchange;
-use crate::faults::Rehearsal;
 use crate::gateway::Gateway;
 use crate::keys::OwnKey;
 use crate::keys::refused::KeyRefused;
@@ -26,11 +25,13 @@ use crate::request_body::Incoming;
 use crate::rescue::Refusal;
 use crate::route::{self, Route, Target};
 use crate::stage::admit::admit;
-use crate::stage::deliver::{Delivered, deliver};
+use crate::stage::deliver::{Delivered, deliver, deliver_again};
 use crate::stage::identify::identify;
+use crate::stage::observe::whole::{Observation, Observed};
+use crate::stage::own_calls::{self, Reading};
 use crate::stage::reserve::reserve;
 use crate::stage::shape::shape;
-use crate::stage::{disclose, mend, observe, read, settle};
+use crate::stage::{disclose, mend, observe, settle};
 use crate::upstream::{Credential, of_another_body};
 use crate::work::LARGE_BYTES;
 
@@ -72,15 +73,11 @@ pub(crate) async fn respond(
     };
     let answered = match route {
         Route::Reply(target, found) => {
-            let rehearsal = Arc::new(gateway.faults.draw(format));
-            let answered = if let Some(answer) = rehearsal.instead() {
-                Ok(answer)
-            } else {
-                let rehearsal = Arc::clone(&rehearsal);
-                Box::pin(reply_to(&gateway, &target, found, request, rehearsal, &mut refusable)).await
+            let reply = async |request| {
+                let replied = Box::pin(reply_to(&gateway, &target, found, request, &mut refusable)).await;
+                replied.unwrap_or_else(|refusal| refusable.refuse(&refusal))
             };
-            let answer = answered.unwrap_or_else(|refusal| refusable.refuse(&refusal));
-            Ok(rehearsal.deliver(answer).await)
+            Ok(gateway.faults.rehearse(format, request, reply).await)
         }
         Route::PassThrough(target) => pass_through(&gateway, &target, passage, request).await,
         Route::Unknown(what) => Err(Refusal::NotFound(what)),
@@ -120,10 +117,9 @@ async fn reply_to(
     target: &Target<'_>,
     found: Found,
     request: Request<Incoming>,
-    rehearsal: Arc<Rehearsal>,
     refusable: &mut Refusable<'_>,
 ) -> Result<Response<AnyBody>, Refusal> {
-    let admitted = admit(gateway, target, found, request, rehearsal).await?;
+    let admitted = admit(gateway, target, found, request).await?;
     let identified = identify(admitted)?;
     refusable.is_identified(&identified.id, &identified.session);
     refusable.is_for(Some(identified.model()), Some(&target.upstream.name));
@@ -131,24 +127,52 @@ async fn reply_to(
     let rest = async move {
         let shaped = shape(identified).await?;
         let reserved = reserve(shaped).await?;
-        match deliver(reserved).await? {
-            Delivered::Passed(answer) => Ok(answer),
-            Delivered::Streamed(exchange, answer) => match read::stream(exchange, answer).await? {
-                read::Begun::Passed(answer) => Ok(answer),
-                read::Begun::Stream(exchange, answer) => Ok(streamed(exchange, answer)),
-            },
-            Delivered::Whole(exchange, answer) => {
-                let observed = match read::whole(exchange, answer).await? {
-                    observe::whole::Seen::Unread(answer) => return Ok(answer),
-                    observe::whole::Seen::Read(observed) => observed,
-                };
-                let mended = mend::whole::whole(observed).await?;
-                let settled = settle::whole::whole(mended);
-                Ok(disclose::whole::whole(settled).await)
-            }
-        }
+        let observed = match replied(reserved).await? {
+            Replied::Passed(answer) => return Ok(answer),
+            Replied::Streamed(exchange, answer) => return Ok(streamed(exchange, answer)),
+            Replied::Whole(observed) => observed,
+        };
+        let mended = mend::whole::whole(observed).await?;
+        let settled = settle::whole::whole(mended);
+        Ok(disclose::whole::whole(settled).await)
     };
     rest.instrument(span).await
+}
+
+/// The client's reply, before any of it is mended.
+enum Replied {
+    /// It needs no recovery.
+    Passed(Response<AnyBody>),
+    /// The beginning of a stream.
+    Streamed(Box<Exchange>, Response<AnyBody>),
+    Whole(Box<Observed>),
+}
+
+/// Requests replies until one is for the client: a lost one is requested again, and the model's calls of
+/// `endmark_read` are answered here.
+async fn replied(reserved: Box<Exchange>) -> Result<Replied, Refusal> {
+    let mut delivered = deliver(reserved).await?;
+    loop {
+        let answered = match delivered {
+            Delivered::Passed(answer) => return Ok(Replied::Passed(answer)),
+            Delivered::Streamed(exchange, answer) => match own_calls::in_stream(exchange, answer).await? {
+                Reading::Reply((exchange, answer)) => return Ok(Replied::Streamed(exchange, answer)),
+                Reading::Answered(exchange) => exchange,
+            },
+            Delivered::Whole(exchange, answer) => match observe::whole::whole(exchange, answer).await? {
+                Observation::Unread(answer) => return Ok(Replied::Passed(answer)),
+                Observation::Lost(exchange, lost) => {
+                    delivered = deliver_again(exchange, lost).await?;
+                    continue;
+                }
+                Observation::Read(observed) => match own_calls::in_whole(observed).await? {
+                    Reading::Reply(observed) => return Ok(Replied::Whole(observed)),
+                    Reading::Answered(exchange) => exchange,
+                },
+            },
+        };
+        delivered = deliver(answered).await?;
+    }
 }
 
 /// Answers with a stream's head at once. The rest follows as it arrives.
@@ -156,7 +180,7 @@ fn streamed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Response<
     let (mut head, upstream) = answer.into_parts();
     // Its end is unknown, so nothing can be stated about the whole.
     of_another_body(&mut head.headers);
-    if exchange.work.take().is_some() && exchange.request.body().len() >= LARGE_BYTES {
+    if exchange.work.take().is_some() && exchange.attempt.request.body().len() >= LARGE_BYTES {
         // Parse the tools here, on a separate thread.
         let _ = exchange.tool_schema("");
     }
@@ -188,7 +212,7 @@ async fn stream(
     upstream: AnyBody,
     client: &mut ClientStream,
 ) -> Result<End, ClientGone> {
-    let call = exchange.call.take();
+    let call = exchange.attempt.call.take();
     let observed = match observe::stream::stream(exchange, call, upstream, client).await? {
         observe::stream::Seen::Unread(Ending::Clean) => return Ok(End::Orderly),
         observe::stream::Seen::Unread(_) => return Ok(End::Broken),

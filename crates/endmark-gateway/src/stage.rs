@@ -6,7 +6,7 @@ pub(crate) mod disclose;
 pub(crate) mod identify;
 pub(crate) mod mend;
 pub(crate) mod observe;
-pub(crate) mod read;
+pub(crate) mod own_calls;
 pub(crate) mod reserve;
 pub(crate) mod settle;
 pub(crate) mod shape;

@@ -18,7 +18,7 @@ pub use link::Link;
 pub(crate) use claims::{frame_without_claims, without_claims};
 pub(crate) use client::{Client, HTTP1_BUFFER, Read, ReadError, UpstreamError, read_up_to, read_whole};
 pub(crate) use credential::{Credential, UnclearCredential};
-pub(crate) use destination::Destination;
+pub(crate) use destination::{Destination, Interceptor};
 pub(crate) use headers::{
     CREDENTIALS, KEYS, for_fallback, for_upstream, is_event_stream, of_another_body, of_changed_body,
     retries_of_client, retry_after, secrets_in, should_retry,

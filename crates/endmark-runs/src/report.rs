@@ -5,6 +5,7 @@ use endmark_store::{RunRecord, StoredRun, StoredRunEvent, with_zone};
 use serde::Serialize;
 
 /// A run.
+// Fields: one for each field of the published report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

@@ -25,6 +25,7 @@ pub enum ReportedEvent {
 }
 
 /// Data about the run. A missing field keeps its value; the names are those of [`crate::AgentRun`].
+// Fields: one for each field of the event.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RunReport {

@@ -14,6 +14,7 @@ use crate::report::{AgentRun, RunEventReport};
 use crate::taken_up::TakenUp;
 
 /// A requested run.
+// Fields: one for each option of a run.
 #[derive(Debug)]
 pub struct Task {
     /// Id of the run.

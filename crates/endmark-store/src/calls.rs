@@ -220,6 +220,7 @@ pub struct Billing {
 }
 
 /// A row of `usage`: one upstream call that is over or was interrupted.
+// Fields: one for each column of `usage`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UsageRow {
     /// The id that the client sees in `x-endmark-request`.

@@ -126,6 +126,7 @@ pub struct Piece {
 /// A row of `partial_completion_log`, with the other data about the reply.
 ///
 /// If other software wrote the row, the other text fields are empty.
+// Fields: one for each column of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogRow {
     /// The row's number.

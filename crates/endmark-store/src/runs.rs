@@ -3,6 +3,7 @@
 mod recorded;
 
 /// A run as it is stored. The supervisor defines the values of its text fields.
+// Fields: one for each column of `runs`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunRecord {
     /// Id of the run.

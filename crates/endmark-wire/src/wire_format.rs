@@ -68,6 +68,7 @@ pub trait WireFormat:
 }
 
 /// The facts that hold for every request in a format.
+// Fields: one for each fact.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each states a fact by itself")]
 pub struct Facts {

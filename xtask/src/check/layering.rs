@@ -61,6 +61,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     (
         "endmark-gateway",
         &[
+            "endmark-console",
             "endmark-context",
             "endmark-process",
             "endmark-recovery",

@@ -28,6 +28,7 @@ cannot be used, nothing was started; 3 the agent failed or could not be started;
 several runs it is the worst.";
 
 /// The arguments of `run`.
+// Fields: one for each option.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Run {
     /// Hold the artifact to this: a Markdown template with `successCriteria`, or criteria in YAML, TOML or JSON

@@ -64,7 +64,7 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
         context.terminal.warn(warning);
     }
     let settings = &effective.settings;
-    let mut gateway_settings = console::with_pages(settings, &context.environment)?;
+    let mut gateway_settings = console::with_console(settings, &context.environment)?;
     gateway_settings.faults = faults.clone();
     logging::hide(gateway_settings.scrubber());
     let store = Store::open(&settings.files.store).map_err(|error| CommandError::of_store(&error))?;

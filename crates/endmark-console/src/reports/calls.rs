@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::zoned;
 
 /// One upstream call, under the names of its columns.
+// Fields: one for each column of the published report.
 #[expect(missing_docs, reason = "they have the names of what they report")]
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -19,6 +19,7 @@ pub struct Report<'a> {
 }
 
 /// A row under the names of its columns.
+// Fields: one for each column of the published report.
 #[expect(missing_docs, reason = "they have the names of what they report")]
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -21,6 +21,7 @@ use crate::{AgentResult, Checkpoint, Cut, Field, FindingId, Position, ReadFindin
 const LONGEST_PARAGRAPH: usize = 2_000;
 
 /// A result that is being parsed.
+// Fields: the state of one pass over lines; each line may change most of them.
 #[derive(Debug, Default)]
 pub(super) struct Block {
     pub(super) begins: Option<Position>,

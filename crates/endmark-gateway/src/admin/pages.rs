@@ -1,8 +1,9 @@
-//! Pages of other crates: the gateway forwards the whole request.
+//! Pages of the console: the gateway forwards the whole request.
 
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use endmark_console::{Console, Visit};
 use http::Response;
 use http::request::Parts;
 use http_body_util::BodyExt as _;
@@ -10,15 +11,14 @@ use http_body_util::BodyExt as _;
 use crate::body::AnyBody;
 use crate::gateway::Gateway;
 use crate::rescue::Refusal;
-use crate::settings::{Pages, Visit};
 
 /// A form is far smaller.
 const BODY_LIMIT_BYTES: usize = 64 * 1024;
 
 /// Forwards a request for a page.
-pub(super) async fn shown(
+pub(super) async fn respond(
     gateway: &Arc<Gateway>,
-    pages: &dyn Pages,
+    console: &Console,
     head: Parts,
     body: AnyBody,
 ) -> Result<Response<AnyBody>, Refusal> {
@@ -29,9 +29,9 @@ pub(super) async fn shown(
         body,
         store: gateway.store.clone(),
         is_stopping: Arc::new(move || asked.is_stopping()),
-        added_latency: gateway.metrics.added_latency(),
+        added_ms: gateway.metrics.added_ms(),
     };
-    Ok(pages.respond(visit).await)
+    Ok(console.respond(visit).await)
 }
 
 async fn whole(mut body: AnyBody) -> Result<Bytes, Refusal> {

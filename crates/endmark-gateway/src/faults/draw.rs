@@ -2,6 +2,8 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
+use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -14,7 +16,7 @@ use crate::rescue::error_response;
 use crate::settings::ALL;
 use crate::settings::Upstream;
 use crate::settings::{Fault, FaultPlan, FaultSide, Kind, Place};
-use crate::upstream::{Client, UpstreamError};
+use crate::upstream::{Client, Interceptor, UpstreamError};
 
 /// Faults without a position occur within this many events, early enough for short replies.
 const EVENTS_TO_CHOOSE_FROM: u64 = 24;
@@ -47,14 +49,36 @@ impl Faults {
         }
     }
 
-    /// Returns the fault of the next request's reply.
-    pub(crate) fn draw(&self, format: &'static dyn WireFormat) -> Rehearsal {
+    /// Answers a request by `reply`, with the next fault. A fault of the upstream's side is in the request's
+    /// extensions, for its [`Destination`](crate::upstream::Destination)s.
+    pub(crate) async fn rehearse<B>(
+        &self,
+        format: &'static dyn WireFormat,
+        mut request: Request<B>,
+        reply: impl AsyncFnOnce(Request<B>) -> Response<AnyBody>,
+    ) -> Response<AnyBody> {
+        let Some(fault) = self.draw() else { return reply(request).await };
+        let side = self.side;
+        let rehearsal = Arc::new(Rehearsal { fault, side, format, was_used: AtomicBool::new(false) });
+        let answer = match rehearsal.instead() {
+            Some(answer) => answer,
+            None => {
+                let interceptor: Arc<dyn Interceptor> = Arc::<Rehearsal>::clone(&rehearsal);
+                request.extensions_mut().insert(interceptor);
+                reply(request).await
+            }
+        };
+        rehearsal.deliver(answer).await
+    }
+
+    /// Returns the fault of the next request's reply, if it has one.
+    fn draw(&self) -> Option<Fault> {
         if self.up_to.is_empty() {
-            return Rehearsal { chosen: None, side: self.side, format, was_used: AtomicBool::new(true) };
+            return None;
         }
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
         let lot = u32::try_from(mixed(self.seed, 2 * number) % u64::from(ALL)).unwrap_or(0);
-        let chosen = self.up_to.iter().find(|(up_to, _)| lot < *up_to).map(|(_, fault)| {
+        self.up_to.iter().find(|(up_to, _)| lot < *up_to).map(|(_, fault)| {
             let place = match fault.place {
                 Place::Anywhere => {
                     let events = mixed(self.seed, 2 * number + 1) % EVENTS_TO_CHOOSE_FROM;
@@ -63,8 +87,7 @@ impl Faults {
                 known => known,
             };
             Fault { place, ..fault.clone() }
-        });
-        Rehearsal { chosen, side: self.side, format, was_used: AtomicBool::new(false) }
+        })
     }
 }
 
@@ -76,46 +99,49 @@ fn mixed(seed: u64, number: u64) -> u64 {
     state ^ (state >> 31)
 }
 
-/// The fault of one request's reply, if any.
-pub(crate) struct Rehearsal {
-    chosen: Option<Fault>,
+/// The fault of one request's reply.
+struct Rehearsal {
+    fault: Fault,
     side: FaultSide,
     /// The format of the request.
     format: &'static dyn WireFormat,
     was_used: AtomicBool,
 }
 
-impl Rehearsal {
-    /// Sends a request upstream. Its answer may get the fault.
-    pub(crate) async fn send(
-        &self,
-        client: &Client,
-        upstream: &Upstream,
+impl Interceptor for Rehearsal {
+    fn send<'a>(
+        &'a self,
+        client: &'a Client,
+        upstream: &'a Upstream,
         request: Request<AnyBody>,
         first_byte: Duration,
-    ) -> Result<Response<AnyBody>, UpstreamError> {
-        match self.chosen.as_ref().filter(|fault| self.strikes_upstream(fault)) {
-            None => client.send(upstream, request, first_byte).await,
-            Some(Fault { kind: Kind::Status(status, retry_after), .. }) => {
-                Ok(self.refusal(*status, *retry_after))
+    ) -> Pin<Box<dyn Future<Output = Result<Response<AnyBody>, UpstreamError>> + Send + 'a>> {
+        Box::pin(async move {
+            if !self.strikes_upstream() {
+                return client.send(upstream, request, first_byte).await;
             }
-            Some(fault) => {
-                struck(fault, self.format, client.send(upstream, request, first_byte).await?).await
+            match self.fault.kind {
+                Kind::Status(status, retry_after) => Ok(self.refusal(status, retry_after)),
+                _ => {
+                    struck(&self.fault, self.format, client.send(upstream, request, first_byte).await?).await
+                }
             }
-        }
+        })
     }
+}
 
+impl Rehearsal {
     /// Returns what the client gets instead of an answer, if that is the fault.
-    pub(crate) fn instead(&self) -> Option<Response<AnyBody>> {
-        match (self.side, self.chosen.as_ref()?.kind) {
+    fn instead(&self) -> Option<Response<AnyBody>> {
+        match (self.side, self.fault.kind) {
             (FaultSide::Client, Kind::Status(status, retry_after)) => Some(self.refusal(status, retry_after)),
             _ => None,
         }
     }
 
     /// Returns the answer for the client, with a mark that a fault was injected.
-    pub(crate) async fn deliver(&self, answer: Response<AnyBody>) -> Response<AnyBody> {
-        let Some(fault) = &self.chosen else { return answer };
+    async fn deliver(&self, answer: Response<AnyBody>) -> Response<AnyBody> {
+        let fault = &self.fault;
         let mut answer = match (self.side, fault.kind) {
             (FaultSide::Upstream, _) | (FaultSide::Client, Kind::Status(..)) => answer,
             (FaultSide::Client, _) => struck(fault, self.format, answer).await.unwrap_or_else(|error| {
@@ -146,8 +172,9 @@ impl Rehearsal {
         answer
     }
 
-    fn strikes_upstream(&self, fault: &Fault) -> bool {
-        self.side == FaultSide::Upstream && (!self.was_used.swap(true, Ordering::Relaxed) || fault.always)
+    fn strikes_upstream(&self) -> bool {
+        self.side == FaultSide::Upstream
+            && (!self.was_used.swap(true, Ordering::Relaxed) || self.fault.always)
     }
 }
 
@@ -157,9 +184,7 @@ mod tests {
 
     fn drawn(plan: &str, seed: u64, requests: usize) -> Vec<Option<String>> {
         let faults = Faults::new(&plan.parse().unwrap(), FaultSide::Upstream, Some(seed));
-        (0..requests)
-            .map(|_| faults.draw(&endmark_wire::openai_chat::Chat).chosen.map(|fault| fault.written))
-            .collect()
+        (0..requests).map(|_| faults.draw().map(|fault| fault.written)).collect()
     }
 
     #[test]

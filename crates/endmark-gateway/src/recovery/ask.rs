@@ -48,6 +48,7 @@ const AGAIN: &str = "again";
 const RESTART: &str = "restart";
 
 /// Asks for the rest of one part.
+// Fields: the state of one loop of calls, which ends with the part.
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own to the calls")]
 pub(super) struct Asker<'a> {
     case: &'a Case<'a>,

@@ -83,9 +83,7 @@ pub(super) async fn send(
         let mut call = opened.map_err(|error| CallFailure::Lost(error.to_string()))?;
         let mut request = site.destination.post(site.destination.further(streamed), call.sends(body.clone()));
         of_another_body(request.headers_mut());
-        let client = &case.sender.client;
-        let sent =
-            case.sender.rehearsal.send(client, &site.destination.upstream, request, first_byte.min(longest));
+        let sent = site.destination.send(case.sender.client, request, first_byte.min(longest));
         let (problem, told) = match while_alive(limits.heartbeat, flow, sent).await? {
             Ok(answer) if answer.status().is_success() => {
                 let status = answer.status();

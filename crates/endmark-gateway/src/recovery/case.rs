@@ -8,7 +8,6 @@ use endmark_wire::request::Request;
 use super::capabilities::Capabilities;
 use super::store_patience::StorePatience;
 use super::stream_usage::{StreamUsages, UsageSource};
-use crate::faults::Rehearsal;
 use crate::ledger::Calls;
 use crate::metrics::Metrics;
 use crate::settings::{Mode, Settings};
@@ -16,6 +15,7 @@ use crate::stopping::Stopping;
 use crate::upstream::{Client, Destination, Standing};
 
 /// A request whose reply may be cut.
+// Fields: borrowed from the request, so that recovery sees nothing else of it.
 pub(crate) struct Case<'a> {
     /// The id that `endmark log show` explains.
     pub(crate) id: &'a str,
@@ -56,8 +56,6 @@ pub(crate) struct Case<'a> {
 pub(crate) struct Sender<'a> {
     pub(crate) client: &'a Client,
     pub(crate) standing: &'a Standing,
-    /// The faults that are injected on command.
-    pub(crate) rehearsal: &'a Rehearsal,
 }
 
 impl Case<'_> {

@@ -24,6 +24,7 @@ use crate::upstream::{ReadError, is_event_stream, read_whole, typed};
 use crate::work::{self, LARGE_BYTES};
 
 /// The result of a further call.
+// Fields: facts about one answer, used by different decisions.
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts about one answer")]
 pub(super) struct Continuation {
     /// The part of the answer that belongs to the reply, without the echo.

@@ -13,7 +13,6 @@ use http::{HeaderMap, Request};
 
 use crate::admission::{Claim, Holding, Work};
 use crate::bounds::Bounds;
-use crate::faults::Rehearsal;
 use crate::gateway::Gateway;
 use crate::keys::OwnKey;
 use crate::recovery::Schema;
@@ -42,8 +41,6 @@ pub(crate) struct Admitted {
     pub(super) destination: Destination,
     /// The fallback upstream.
     pub(super) fallback: Option<Destination>,
-    /// The faults that are injected on command.
-    pub(super) rehearsal: Arc<Rehearsal>,
     pub(super) claim: Option<Arc<Claim>>,
     /// The memory held for its body.
     pub(super) holding: Holding,
@@ -56,7 +53,6 @@ pub(crate) async fn admit(
     target: &Target<'_>,
     found: Found,
     request: Request<Incoming>,
-    rehearsal: Arc<Rehearsal>,
 ) -> Result<Admitted, Refusal> {
     let (mut client, body) = request.into_parts();
     let limits = &gateway.settings.limits;
@@ -79,8 +75,8 @@ pub(crate) async fn admit(
     // The reply does not arrive as the response, or the request is unknown: there is nothing to examine.
     let mode = if request.view().only_passes { Mode::Off } else { wanted };
     let (demanded, schema) = demands::demands(gateway, &request, &client.headers)?;
-    let destination = destinations::own_destination(target, &request, &client.headers, mode)?;
-    let fallback = destinations::fallback(gateway, target, &request, &client.headers, mode);
+    let destination = destinations::own_destination(target, &request, &client, mode)?;
+    let fallback = destinations::fallback(gateway, target, &request, &client, mode);
     Ok(Admitted {
         gateway: Arc::clone(gateway),
         client,
@@ -92,7 +88,6 @@ pub(crate) async fn admit(
         schema,
         destination,
         fallback,
-        rehearsal,
         claim,
         holding,
         work,

@@ -81,10 +81,10 @@ pub(crate) async fn deliver(mut exchange: Box<Exchange>) -> Result<Delivered, Re
         let (mut head, body) = answer.into_parts();
         let body = if head.status.is_success() {
             let body = exchange.pass_heard(&head.headers, body);
-            if exchange.asks_usage && is_event_stream(&head.headers) {
+            if exchange.attempt.asks_usage && is_event_stream(&head.headers) {
                 of_another_body(&mut head.headers);
                 // Its events need not be kept.
-                let mut reader = exchange.request.stream(0);
+                let mut reader = exchange.attempt.request.stream(0);
                 uncounted(body, move |event| reader.frame(event).is_ok_and(|event| event.only_counts()))
             } else {
                 body
@@ -107,7 +107,7 @@ pub(crate) async fn deliver(mut exchange: Box<Exchange>) -> Result<Delivered, Re
             ));
         }
         // An uncompressed response was requested. A response that cannot be read can still be passed on.
-        tracing::warn!(request = exchange.id, "the upstream compressed its answer: it passes unread");
+        tracing::warn!(request = exchange.client.id, "the upstream compressed its answer: it passes unread");
         return Ok(Delivered::Passed(answer.map(|body| exchange.pass_unread(body, Ending::Clean))));
     }
     Ok(if is_event_stream(answer.headers()) {
@@ -117,24 +117,25 @@ pub(crate) async fn deliver(mut exchange: Box<Exchange>) -> Result<Delivered, Re
     })
 }
 
-/// Asks again for a reply that was lost before its client had any part of it.
+/// Requests a reply again that was lost before its client had any part of it.
 ///
 /// # Errors
 /// `lost` if it may not be requested again, otherwise the last result of the upstream.
 pub(crate) async fn deliver_again(mut exchange: Box<Exchange>, lost: Refusal) -> Result<Delivered, Refusal> {
     let gateway = std::sync::Arc::clone(&exchange.gateway);
     let retry = &gateway.settings.retry;
-    let wait = pause(exchange.lost_replies + 1, random());
-    let may_be = exchange.client_retries == 0
-        && exchange.lost_replies < retry.max_retries
-        && Instant::now() + wait < exchange.deadline
+    let wait = pause(exchange.attempt.lost_replies + 1, random());
+    let may_be = exchange.client.retries == 0
+        && exchange.attempt.lost_replies < retry.max_retries
+        && Instant::now() + wait < exchange.client.deadline
         && gateway.standing.may_retry(exchange.upstream_name());
     if !may_be {
+        exchange.calls.watch.end(Ended::Failed);
         return Err(lost);
     }
-    tracing::info!(request = exchange.id, %lost, "a reply is asked for again");
-    exchange.lost_replies += 1;
-    exchange.retries += 1;
+    tracing::info!(request = exchange.client.id, %lost, "a reply is asked for again");
+    exchange.attempt.lost_replies += 1;
+    exchange.attempt.retries += 1;
     sleep(wait).await;
     match deliver(exchange).await {
         // A retry that no budget admits does not count as an attempt.
@@ -144,7 +145,7 @@ pub(crate) async fn deliver_again(mut exchange: Box<Exchange>, lost: Refusal) ->
 }
 
 async fn delivered(exchange: &mut Exchange) -> Said {
-    let admission = match exchange.fallback {
+    let admission = match exchange.attempt.fallback {
         Some(_) => exchange.gateway.standing.admit(exchange.upstream_name()),
         None => Admission::Serve,
     };
@@ -163,14 +164,14 @@ async fn delivered(exchange: &mut Exchange) -> Said {
     match tried(exchange, Patience::Settings).await {
         Tried::Answered(answer) if answer.status().is_success() => {
             // From here on it is the upstream of this reply, including its continuations.
-            exchange.fallback = None;
+            exchange.attempt.fallback = None;
             return Ok(answer);
         }
         Tried::Left(Err(refusal)) | Tried::GivenUp(Err(refusal)) => {
-            tracing::warn!(request = exchange.id, %refusal, "the fallback failed, too");
+            tracing::warn!(request = exchange.client.id, %refusal, "the fallback failed, too");
         }
         Tried::Answered(answer) | Tried::Left(Ok(answer)) | Tried::GivenUp(Ok(answer)) => {
-            tracing::warn!(request = exchange.id, status = %answer.status(), "the fallback failed, too");
+            tracing::warn!(request = exchange.client.id, status = %answer.status(), "the fallback failed, too");
         }
     }
     exchange.let_stand_in();
@@ -189,15 +190,17 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
     let gateway = std::sync::Arc::clone(&exchange.gateway);
     let (standing, retry) = (&gateway.standing, &gateway.settings.retry);
     // A client that repeats its request makes the retries itself.
-    let is_sent_again = exchange.client_retries > 0;
+    let is_sent_again = exchange.client.retries > 0;
     let max_retries = match patience {
-        Patience::Settings if !is_sent_again => retry.max_retries.saturating_sub(exchange.lost_replies),
+        Patience::Settings if !is_sent_again => {
+            retry.max_retries.saturating_sub(exchange.attempt.lost_replies)
+        }
         Patience::Settings | Patience::OneTry => 0,
     };
     let policy = RetryPolicy { max_retries, max_wait: retry.max_wait };
-    let has_fallback = exchange.fallback.is_some() && !exchange.stands_in;
+    let has_fallback = exchange.attempt.fallback.is_some() && !exchange.attempt.stands_in;
     let mut delivery = Delivery::new(policy, has_fallback);
-    if exchange.lost_replies > 0 {
+    if exchange.attempt.lost_replies > 0 {
         // It was counted when it was retried.
     } else if is_sent_again {
         standing.retried(exchange.upstream_name());
@@ -208,7 +211,7 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
     let mut counting = counting(exchange).await;
     loop {
         let body = asking_body(counting, exchange).await;
-        exchange.asks_usage = body.is_some();
+        exchange.attempt.asks_usage = body.is_some();
         let call = match open(exchange).await {
             Ok(call) => call,
             // A retry without room in its budgets does not count, and the last result stays.
@@ -218,12 +221,12 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
             Ok((answer, call)) => {
                 standing.succeeded(exchange.upstream_name());
                 learn(counting, exchange, answer.status()).await;
-                exchange.call = Some(call);
+                exchange.attempt.call = Some(call);
                 return Tried::Answered(answer);
             }
             Err(failed) => failed,
         };
-        if exchange.asks_usage && counting.is_withdrawn() {
+        if exchange.attempt.asks_usage && counting.is_withdrawn() {
             // The client's own request was not refused yet.
             last_said = Some(said);
             continue;
@@ -238,7 +241,7 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
             next = delivery.otherwise();
         }
         tracing::info!(
-            request = exchange.id,
+            request = exchange.client.id,
             upstream = name,
             failure = failure.name(),
             status = failure.status(),
@@ -248,7 +251,7 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
         );
         // Only once: if the provider refuses the condensed request as well, its refusal is final.
         if failure == Failure::TooLong && matches!(next, Next::GiveUp) && exchange.condense().await {
-            exchange.retries += 1;
+            exchange.attempt.retries += 1;
             last_said = Some(said);
             continue;
         }
@@ -258,7 +261,7 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
             Next::GiveUp => return Tried::GivenUp(said),
         }
         last_said = Some(said);
-        exchange.retries += 1;
+        exchange.attempt.retries += 1;
     }
 }
 
@@ -267,13 +270,13 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
 /// counted.
 async fn open(exchange: &Exchange) -> Result<Call, NotAdmitted> {
     let purpose = match exchange.calls.made() {
-        _ if exchange.rounds_of_reading > 0 => Purpose::Read,
-        _ if exchange.stands_in => Purpose::Fallback,
+        _ if exchange.attempt.rounds_of_reading > 0 => Purpose::Read,
+        _ if exchange.attempt.stands_in => Purpose::Fallback,
         0 if exchange.is_closing => Purpose::Closing,
         0 => Purpose::Reply,
         _ => Purpose::Retry,
     };
-    let (request, view) = (&exchange.request, exchange.request.view());
+    let (request, view) = (&exchange.attempt.request, exchange.attempt.request.view());
     let upstream = exchange.upstream_name();
     exchange.calls.open(purpose, upstream, &view.model, view.stream, request.body()).await
 }
@@ -315,13 +318,13 @@ async fn sent(
     counting_body: Option<Bytes>,
     counting: &mut Counting,
 ) -> Result<Response<AnyBody>, (Failure, Said)> {
-    let destination = &exchange.destination;
+    let destination = &exchange.attempt.destination;
     let limits = &exchange.gateway.settings.limits;
     let is_changed = counting_body.is_some();
-    let encoded = exchange.encoded.as_ref().filter(|_| !exchange.stands_in && !is_changed);
+    let encoded = exchange.attempt.encoded.as_ref().filter(|_| !exchange.attempt.stands_in && !is_changed);
     let body = counting_body.unwrap_or_else(|| match encoded {
         Some(own) => own.bytes.clone(),
-        None => Bytes::copy_from_slice(exchange.request.body()),
+        None => Bytes::copy_from_slice(exchange.attempt.request.body()),
     });
     let mut onward = destination.post(&destination.uri, call.sends(body));
     if is_changed {
@@ -338,9 +341,7 @@ async fn sent(
     }
     let first_byte = first_byte(exchange, limits);
     let deadline = Instant::now() + first_byte;
-    let client = &exchange.gateway.client;
-    let sent = exchange.rehearsal.send(client, &destination.upstream, onward, first_byte).await;
-    let answer = match sent {
+    let answer = match destination.send(&exchange.gateway.client, onward, first_byte).await {
         Ok(answer) => answer,
         Err(error) => {
             let failure = match error {
@@ -359,7 +360,7 @@ async fn sent(
     if !answer.status().is_success() {
         return refused(exchange, answer, counting).await;
     }
-    if exchange.mode() != Mode::Off && exchange.request.view().stream {
+    if exchange.mode() != Mode::Off && exchange.attempt.request.view().stream {
         answer = told(exchange, answer).await?;
     }
     let deadline = waits_for_first_token(exchange).then_some(deadline);
@@ -380,7 +381,9 @@ fn first_byte(exchange: &Exchange, limits: &Limits) -> Duration {
 }
 
 fn waits_for_first_token(exchange: &Exchange) -> bool {
-    exchange.request.view().stream && exchange.fallback.is_some() && !exchange.stands_in
+    exchange.attempt.request.view().stream
+        && exchange.attempt.fallback.is_some()
+        && !exchange.attempt.stands_in
 }
 
 /// Sets the event-stream content type if the upstream omitted it.
@@ -432,12 +435,13 @@ async fn refused(
     match read_whole(body, MAX_ERROR_BYTES, exchange.gateway.settings.limits.idle).await {
         Ok(body) => {
             let root = Value::parse_body(&body).ok();
-            let error = root.and_then(|root| exchange.request.format().read_error(root));
+            let error = root.and_then(|root| exchange.attempt.request.format().read_error(root));
             counting.refused(head.status, error.as_ref());
             let failure = error.and_then(|error| known(status, &error)).unwrap_or(told);
             let body = without_own_key(exchange, &mut head.headers, body);
             let answer = Response::from_parts(head, full(body));
-            let has_remedy = failure.is_worth_a_remedy() || (exchange.asks_usage && counting.is_withdrawn());
+            let has_remedy =
+                failure.is_worth_a_remedy() || (exchange.attempt.asks_usage && counting.is_withdrawn());
             if has_remedy { Err((failure, Ok(answer))) } else { Ok(answer) }
         }
         Err(error) => {
@@ -450,7 +454,7 @@ async fn refused(
 /// Returns an error without the upstream's own key, which some errors repeat: it is the gateway's secret, not the
 /// client's.
 fn without_own_key(exchange: &Exchange, headers: &mut HeaderMap, body: Bytes) -> Bytes {
-    let Some(key) = &exchange.destination.upstream.api_key else { return body };
+    let Some(key) = &exchange.attempt.destination.upstream.api_key else { return body };
     match Scrubber::new([key.reveal()]).scrub_bytes(&body) {
         Cow::Borrowed(_) => body,
         Cow::Owned(scrubbed) => {
@@ -470,21 +474,21 @@ fn known(status: u16, error: &ProviderError) -> Option<Failure> {
 }
 
 fn unreachable(exchange: &Exchange, error: UpstreamError) -> Refusal {
-    Refusal::without_answer(&exchange.destination.upstream, error)
+    Refusal::without_answer(&exchange.attempt.destination.upstream, error)
 }
 
 /// Discloses which upstream answered if it is not the requested one, how often one was retried, and what was changed
 /// in the request.
 fn disclose(exchange: &Exchange, headers: &mut HeaderMap) {
-    if exchange.retries > 0 {
-        headers.insert(HeaderName::from_static("x-endmark-retries"), exchange.retries.into());
+    if exchange.attempt.retries > 0 {
+        headers.insert(HeaderName::from_static("x-endmark-retries"), exchange.attempt.retries.into());
     }
-    if exchange.rounds_of_reading > 0 {
-        headers.insert(HeaderName::from_static("x-endmark-reads"), exchange.rounds_of_reading.into());
+    if exchange.attempt.rounds_of_reading > 0 {
+        headers.insert(HeaderName::from_static("x-endmark-reads"), exchange.attempt.rounds_of_reading.into());
     }
     exchange.changed.write_headers(headers);
     exchange.budget.write_headers(headers);
-    if exchange.stands_in
+    if exchange.attempt.stands_in
         && let Ok(name) = HeaderValue::from_str(exchange.upstream_name())
     {
         headers.insert(HeaderName::from_static("x-endmark-upstream"), name);

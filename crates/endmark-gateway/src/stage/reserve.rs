@@ -5,7 +5,7 @@ use tokio::time::Instant;
 
 use super::shape::Shaped;
 use crate::budget::{CLOSING_OUTPUT_TOKENS, CLOSING_WORDS};
-use crate::exchange::{BudgetTold, Exchange, ToolSchemas};
+use crate::exchange::{Attempt, BudgetTold, ClientRequest, Exchange, ToolSchemas};
 use crate::ledger::Ended;
 use crate::recovery::StorePatience;
 use crate::rescue::Refusal;
@@ -31,20 +31,20 @@ pub(crate) async fn reserve(shaped: Shaped) -> Result<Box<Exchange>, Refusal> {
 
 /// Holds the first call, and makes the request a closing one if it is the last of its session.
 async fn admitted(exchange: &mut Exchange) -> Result<(), Refusal> {
-    let request = &exchange.request;
+    let request = &exchange.attempt.request;
     let first = exchange.calls.reserve_first(&request.view().model, request).await;
     let first = first.map_err(Refusal::Budget)?;
     exchange.budget = BudgetTold::new(&first);
     if first.is_closing {
         let closing = request.closing(CLOSING_WORDS, CLOSING_OUTPUT_TOKENS);
-        exchange.request = closing.map_err(|error| {
+        exchange.attempt.request = closing.map_err(|error| {
             Refusal::BadRequest(format!(
                 "the budget of its session is used up, and it cannot be its last request: {error}"
             ))
         })?;
         exchange.is_closing = true;
-        exchange.encoded = None;
-        of_changed_body(&mut exchange.destination.headers);
+        exchange.attempt.encoded = None;
+        of_changed_body(&mut exchange.attempt.destination.headers);
     }
     Ok(())
 }
@@ -58,39 +58,30 @@ fn opened(shaped: Shaped) -> Box<Exchange> {
     if changed.is_any() {
         of_changed_body(&mut destination.headers);
     }
+    // The compressed bytes are those before the change.
+    let encoded = admitted.encoded.filter(|_| !changed.is_any());
+    let first = Attempt::first(admitted.request, encoded, destination, admitted.fallback);
     Box::new(Exchange {
         recorder: calls.recorder().clone(),
         calls,
         store_patience: StorePatience::default(),
-        call: None,
-        id: identified.id,
-        task_id: identified.task_id,
-        turn_number: identified.turn_number,
-        mode: admitted.mode,
-        rehearsal: admitted.rehearsal,
-        destination,
-        fallback: admitted.fallback,
-        stands_in: false,
+        client: ClientRequest {
+            id: identified.id,
+            task_id: identified.task_id,
+            turn_number: identified.turn_number,
+            mode: admitted.mode,
+            retries: retries_of_client(&admitted.client.headers),
+            demanded: admitted.demanded,
+            schema: admitted.schema,
+            deadline: Instant::now() + gateway.settings.limits.total,
+            _claim: admitted.claim,
+            _holding: admitted.holding,
+        },
         is_closing: false,
         budget: BudgetTold::default(),
-        retries: 0,
-        lost_replies: 0,
-        client_retries: retries_of_client(&admitted.client.headers),
-        set_aside: None,
-        demanded: admitted.demanded,
-        schema: admitted.schema,
-        request: admitted.request,
-        asks_usage: false,
-        // The compressed bytes are those before the change.
-        encoded: admitted.encoded.filter(|_| !changed.is_any()),
         changed,
-        uncondensed,
-        rounds_of_reading: 0,
-        may_condense,
         tool_schemas: ToolSchemas::default(),
-        deadline: Instant::now() + gateway.settings.limits.total,
-        _claim: admitted.claim,
-        _holding: admitted.holding,
+        attempt: Attempt { uncondensed, may_condense, ..first },
         work: Some(admitted.work),
         gateway,
     })

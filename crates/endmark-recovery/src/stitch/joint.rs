@@ -36,6 +36,7 @@ pub(super) enum Asked {
 }
 
 /// Two parts to join.
+// Fields: all that may be known about one seam; each proof uses a few.
 pub(super) struct Joint<'a> {
     /// The first part, without the bytes of an incomplete character at the cut.
     pub(super) initial: &'a str,

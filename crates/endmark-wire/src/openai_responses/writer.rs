@@ -16,9 +16,10 @@ use crate::json::{Kind, Value, quoted};
 use crate::reply::{Event, Piece, StoredItem, ToolCall, append};
 use crate::sse::{Frame, event_frame};
 use crate::writer::{Closing, CutCall, End, Held, StreamError, Writer};
-use known::Known;
+use known::{Known, Target};
 
 /// Writes a streamed response.
+// Fields: the state of one pass over a stream; each event changes most of them.
 #[derive(Debug)]
 pub(super) struct ResponseWriter {
     model: String,
@@ -51,13 +52,6 @@ pub(super) struct ResponseWriter {
     left_out: HashSet<Place>,
     /// The number of leading items that are as complete as they can be.
     completed: usize,
-}
-
-/// The part that continues.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Target {
-    Text,
-    Call(u32),
 }
 
 impl ResponseWriter {

@@ -7,6 +7,7 @@ use super::{Finish, Place, ToolCall};
 use crate::finish_reasons::Meaning;
 
 /// One choice of a reply, as far as it was received.
+// Fields: one for each part of a reply in any format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own to the choice")]
 pub struct Choice {

@@ -209,7 +209,7 @@ pub(super) const ROOMS: &[(&str, Rooms)] = &[
             "stage::reserve",
             "stage::deliver",
             "stage::observe",
-            "stage::read",
+            "stage::own_calls",
             "stage::mend",
             "stage::settle",
             "stage::disclose",

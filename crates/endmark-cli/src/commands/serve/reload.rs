@@ -44,7 +44,7 @@ fn try_reload(serving: &Serving<'_>) -> Result<Vec<String>, CommandError> {
             "Name the upstreams in it; to do without any, start anew.",
         ));
     }
-    let mut settings = console::with_pages(&effective.settings, &serving.context.environment)?;
+    let mut settings = console::with_console(&effective.settings, &serving.context.environment)?;
     // The listening address decides who may connect, so the new settings keep the old one.
     settings.listener.listen = serving.began_with.gateway.listener.listen;
     let secrets = settings.scrubber();

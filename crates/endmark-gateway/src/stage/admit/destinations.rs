@@ -1,6 +1,7 @@
 //! The upstreams that may answer a request, and how each is reached.
 
 use endmark_wire::request as wire;
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Uri, header};
 
 use crate::gateway::Gateway;
@@ -13,7 +14,7 @@ use crate::upstream::{Destination, for_fallback, for_upstream};
 pub(super) fn own_destination(
     target: &Target<'_>,
     request: &wire::Request,
-    client: &HeaderMap,
+    client: &Parts,
     mode: Mode,
 ) -> Result<Destination, Refusal> {
     let upstream = target.upstream;
@@ -30,8 +31,12 @@ pub(super) fn own_destination(
         further: further(upstream, request, &uri)?,
         summary,
         uri,
-        headers: observable(for_upstream(client, upstream, Some(request.format().facts().credential)), mode),
+        headers: observable(
+            for_upstream(&client.headers, upstream, Some(request.format().facts().credential)),
+            mode,
+        ),
         upstream: upstream.clone(),
+        interceptor: client.extensions.get().cloned(),
     })
 }
 
@@ -40,7 +45,7 @@ pub(super) fn fallback(
     gateway: &Gateway,
     target: &Target<'_>,
     request: &wire::Request,
-    client: &HeaderMap,
+    client: &Parts,
     mode: Mode,
 ) -> Option<Destination> {
     let upstream = gateway.upstream(target.upstream.fallback.as_deref()?)?;
@@ -62,8 +67,15 @@ pub(super) fn fallback(
             return None;
         }
     };
-    let headers = observable(for_fallback(client, upstream, request.format()), mode);
-    Some(Destination { uri, further, summary: None, headers, upstream: upstream.clone() })
+    let headers = observable(for_fallback(&client.headers, upstream, request.format()), mode);
+    Some(Destination {
+        uri,
+        further,
+        summary: None,
+        headers,
+        upstream: upstream.clone(),
+        interceptor: client.extensions.get().cloned(),
+    })
 }
 
 /// Returns where continuation requests go: those without a stream, and those with one.

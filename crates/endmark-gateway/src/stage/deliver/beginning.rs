@@ -48,7 +48,7 @@ pub(super) async fn beginning(
     deadline: Option<Instant>,
 ) -> Beginning {
     let mut decoder = Decoder::new(MOST_BYTES);
-    let mut reader = exchange.request.stream(MOST_BYTES);
+    let mut reader = exchange.attempt.request.stream(MOST_BYTES);
     let mut came = BytesMut::new();
     let patience = Instant::now() + HEAD_DELAY_LIMIT;
     loop {

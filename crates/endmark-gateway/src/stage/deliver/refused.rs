@@ -26,7 +26,7 @@ pub(super) async fn refused(
     let body = read_whole(body, MAX_ERROR_BYTES, idle)
         .await
         .map_err(|error| Refusal::AnswerLost { upstream: exchange.upstream_name().to_owned(), error })?;
-    if let Some(call) = exchange.call.take() {
+    if let Some(call) = exchange.attempt.call.take() {
         call.settle(CallEnd::new(Ending::UpstreamError));
     }
     // A body that is still compressed has an unsupported coding.
@@ -39,7 +39,7 @@ pub(super) async fn refused(
     }
     let message = without_error(&exchange, &head, &body);
     let mut response =
-        error_response(exchange.request.format(), head.status, "endmark_upstream_error", &message);
+        error_response(exchange.attempt.request.format(), head.status, "endmark_upstream_error", &message);
     for name in ["retry-after", "retry-after-ms", "x-should-retry"].map(HeaderName::from_static) {
         if let Some(value) = head.headers.get(&name) {
             response.headers_mut().insert(name, value.clone());
@@ -61,7 +61,7 @@ fn without_error(exchange: &Exchange, head: &Parts, body: &[u8]) -> String {
     let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     format!(
         "the upstream `{upstream}` at {} answered {status} with {} instead of a JSON error: check that its base_url points at an API, and try again",
-        exchange.destination.upstream.base_url,
+        exchange.attempt.destination.upstream.base_url,
         kind.unwrap_or("no content type"),
     )
 }

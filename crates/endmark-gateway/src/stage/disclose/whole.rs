@@ -69,7 +69,7 @@ fn as_error<'a>(
     account: &Account,
     choices: impl Iterator<Item = (&'a Choice, &'a Settled)>,
 ) -> Response<AnyBody> {
-    let format = exchange.request.format();
+    let format = exchange.attempt.request.format();
     let (mut text, mut calls) = (String::new(), Vec::new());
     for (choice, settled) in choices {
         text.push_str(settled.text.as_deref().unwrap_or(&choice.text));
@@ -105,7 +105,7 @@ fn anew(exchange: &Exchange, choices: &[(&Choice, Settled)]) -> Option<wire::Res
     if !first.text.is_empty() || !first.tool_calls.is_empty() || settled.end == Some(End::Cut) {
         return None;
     }
-    let anew = exchange.request.response(settled.anew.as_ref()?).ok()?;
+    let anew = exchange.attempt.request.response(settled.anew.as_ref()?).ok()?;
     matches!(anew.reply().choices.as_slice(), [own] if own.can_go_on()).then_some(anew)
 }
 

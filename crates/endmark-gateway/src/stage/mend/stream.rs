@@ -70,8 +70,8 @@ pub(crate) async fn stream(
             incomplete: None,
         },
     };
-    let given_up = if Instant::now() < exchange.deadline {
-        let choices = pin!(timeout_at(exchange.deadline, mending.choices(parts)));
+    let given_up = if Instant::now() < exchange.client.deadline {
+        let choices = pin!(timeout_at(exchange.client.deadline, mending.choices(parts)));
         match exchange.gateway.stopping.unless_interrupted(choices).await {
             Ok(Ok(ended)) => ended.map(|()| None)?,
             Ok(Err(_)) => Some(GivenUp::TookTooLong),

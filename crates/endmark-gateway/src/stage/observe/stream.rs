@@ -118,7 +118,7 @@ pub(crate) async fn stream(
     client: &mut ClientStream,
 ) -> Result<Seen, ClientGone> {
     let limits = &exchange.gateway.settings.limits;
-    let mut upstream = Patient::new(upstream, limits.idle, exchange.deadline);
+    let mut upstream = Patient::new(upstream, limits.idle, exchange.client.deadline);
     let mut observer = Observer::new(exchange);
     let (mut came, mut large) = (0_usize, None);
     let mut ready = None;
@@ -165,7 +165,7 @@ pub(crate) async fn stream(
     let large = match large {
         Some(large) => large,
         // A continuation request has the whole request.
-        None => work::large(came.saturating_add(exchange.request.body().len())).await,
+        None => work::large(came.saturating_add(exchange.attempt.request.body().len())).await,
     };
     let Passed { mut observed, last, unread } = observer.finish(ending, large);
     // Before the last bytes go to the client: what it has completely is recorded as complete.
@@ -191,7 +191,7 @@ fn parts(exchange: &Exchange, received: &Received, ending: Ending, error: Option
     let mut choices: Vec<Whose> = (0..received.choices().len()).map(Whose::Received).collect();
     if ending != Ending::Clean {
         // A choice of which a failed stream has nothing is a reply as well, cut before its first character.
-        let asked_for = 0..exchange.request.view().choices.min(MOST_CHOICES);
+        let asked_for = 0..exchange.attempt.request.view().choices.min(MOST_CHOICES);
         let missing = asked_for.filter(|index| received.choice_at(*index).is_none());
         choices.extend(missing.map(|index| Whose::Missing(Box::new(Choice::new(index)))));
     }
@@ -211,6 +211,7 @@ fn ended(received: &Received, ending: Ending, parts: &Parts) -> CallEnd {
     CallEnd { judged: worst(parts.iter().map(|(_, parts)| parts.worst)), ..CallEnd::stream(ending, received) }
 }
 
+// Fields: the state of one pass over a stream; each event changes most of them.
 struct Observer<'a> {
     exchange: &'a Exchange,
     decoder: Decoder,
@@ -246,8 +247,8 @@ impl<'a> Observer<'a> {
         Self {
             exchange,
             decoder: Decoder::new(cap),
-            reader: exchange.request.stream(cap),
-            writer: exchange.request.writer(cap),
+            reader: exchange.attempt.request.stream(cap),
+            writer: exchange.attempt.request.writer(cap),
             holds_end: false,
             holds_calls: false,
             waiting: Waiting::default(),
@@ -299,7 +300,7 @@ impl<'a> Observer<'a> {
         let event = match self.reader.frame(&frame) {
             Ok(event) => event,
             Err(error) => {
-                tracing::warn!(request = self.exchange.id, %error, "the upstream sent an event that cannot be read");
+                tracing::warn!(request = self.exchange.client.id, %error, "the upstream sent an event that cannot be read");
                 if error.is_broken_chunk() && self.exchange.mode() != Mode::Warn {
                     // Its content is missing from everything that follows, so the reply ends before it.
                     return Some(Ending::UpstreamError);
@@ -309,7 +310,7 @@ impl<'a> Observer<'a> {
                 return None;
             }
         };
-        if self.exchange.asks_usage && event.only_counts() {
+        if self.exchange.attempt.asks_usage && event.only_counts() {
             // The client did not request it.
             return None;
         }
@@ -405,9 +406,9 @@ impl<'a> Observer<'a> {
 
     /// Whether a choice that ended needs no recovery, even if its usage is still to come.
     fn is_beyond_doubt(&self, choice: &Choice, event: &Event) -> bool {
-        let view = self.exchange.request.view();
+        let view = self.exchange.attempt.request.view();
         // A client that disconnects when its reply ends should not do so before the usage arrives.
-        let is_awaited = self.exchange.asks_usage && view.choices == 1;
+        let is_awaited = self.exchange.attempt.asks_usage && view.choices == 1;
         let count_may_come = event.usage.is_none()
             && (is_awaited || (self.exchange.limit_of_one_reply().is_some() && view.include_usage));
         let is_disclosed = self.exchange.gateway.settings.disclose.always || choice.unknown_end().is_some();
@@ -423,7 +424,7 @@ impl<'a> Observer<'a> {
     /// the format has a last event that did not arrive, all requested choices must be there.
     fn ending_at_close(&self) -> Ending {
         let choices = self.reader.received().choices();
-        let request = &self.exchange.request;
+        let request = &self.exchange.attempt.request;
         let is_all = !request.format().facts().wants_last_event
             || u32::try_from(choices.len()).is_ok_and(|count| count >= request.view().choices);
         if is_all && !choices.is_empty() && choices.iter().all(|choice| choice.finish.is_some()) {

@@ -46,7 +46,7 @@ pub(crate) fn suspects(
     };
     let text = |reply: Reply| Suspect {
         slot: Slot { choice: choice.index, part: Part::Text },
-        demanded: exchange.demanded.clone(),
+        demanded: exchange.client.demanded.clone(),
         schema: None,
         before: Before::default(),
         hindrance: None,
@@ -85,7 +85,7 @@ pub(crate) fn suspects(
             "" => reply(&with_lead(exchange, &choice.text)),
             before => reply(choice.text.strip_prefix(before).unwrap_or_default()),
         };
-        let schema = exchange.schema.clone().filter(|_| !choice.beside);
+        let schema = exchange.client.schema.clone().filter(|_| !choice.beside);
         let continuation = choice.continuation.clone();
         return Suspects::of([Suspect { schema, hindrance, continuation, ..text(reply) }]);
     }
@@ -188,7 +188,7 @@ impl Suspects {
 /// Keeps of the surplus choices only the first cut part, which is disclosed and not recovered. They are passed on
 /// unchanged, however many an upstream returns.
 pub(crate) fn without_surplus<'a>(exchange: &Exchange, choices: impl Iterator<Item = &'a mut Suspects>) {
-    let asked_for = exchange.request.view().choices.max(1);
+    let asked_for = exchange.attempt.request.view().choices.max(1);
     let mut is_told = false;
     for parts in choices.skip(asked_for as usize) {
         parts.left.retain(|part| {
@@ -242,7 +242,7 @@ pub(crate) fn call_suspect(exchange: &Exchange, choice: u32, call: &ToolCall, re
 
 /// Returns what precedes the part of a choice's text that has a required grammar, and is not examined.
 pub(crate) fn before<'a>(exchange: &Exchange, choice: &'a Choice) -> &'a str {
-    let length = if exchange.demanded.is_some() { choice.last_part } else { 0 };
+    let length = if exchange.client.demanded.is_some() { choice.last_part } else { 0 };
     choice.text.get(..length).unwrap_or_default()
 }
 
@@ -253,7 +253,7 @@ fn with_lead(exchange: &Exchange, text: &str) -> String {
 
 /// Returns what precedes the received text and was not received: the client's own beginning of the reply.
 pub(crate) fn lead<'a>(exchange: &'a Exchange, text: &str) -> &'a str {
-    match exchange.request.view().prefill.as_deref() {
+    match exchange.attempt.request.view().prefill.as_deref() {
         Some(prefill) if !text.starts_with(prefill) => prefill,
         _ => "",
     }

@@ -16,15 +16,16 @@ use crate::exchange::Exchange;
 use crate::ledger::{Call, CallEnd, Ended, Spent};
 use crate::reply::ends_too_early;
 use crate::rescue::Refusal;
-use crate::stage::deliver::{Delivered, deliver_again};
 use crate::upstream::{Read, ReadError, of_changed_body, read_up_to, without_claims};
 use crate::work::{self, Large};
 
 /// A whole reply after its last byte.
-pub(crate) enum Seen {
+pub(crate) enum Observation {
     /// It is passed on unread.
     Unread(Response<AnyBody>),
     Read(Box<Observed>),
+    /// It broke off, and may be requested again: its client has no part of it.
+    Lost(Box<Exchange>, Refusal),
 }
 
 /// A whole reply that was read.
@@ -42,102 +43,61 @@ pub(crate) struct Observed {
     pub(crate) _large: Large,
 }
 
-/// Reads a reply, and settles its call. One that breaks off is requested again: its client has no part of it.
+/// Reads a reply, and settles its call.
 ///
 /// # Errors
-/// [`Refusal`] if it was lost, or is not a reply.
+/// [`Refusal`] if it is not a reply.
 pub(crate) async fn whole(
-    mut exchange: Box<Exchange>,
-    mut answer: Response<AnyBody>,
-) -> Result<Seen, Refusal> {
-    let watch = std::sync::Arc::clone(&exchange.calls.watch);
-    let failed = |refusal| {
-        watch.end(Ended::Failed);
-        refusal
-    };
-    loop {
-        let lost = match observed(exchange, answer).await {
-            Ok(seen) => return Ok(seen),
-            Err(Unseen::Refused(refusal)) => return Err(failed(refusal)),
-            Err(Unseen::Lost(lost)) => lost,
-        };
-        // On the heap, as all that few requests need.
-        let delivered = Box::pin(deliver_again(lost.exchange, lost.refusal)).await;
-        (exchange, answer) = match delivered.map_err(&failed)? {
-            Delivered::Whole(exchange, answer) => (exchange, answer),
-            Delivered::Passed(answer) => return Ok(Seen::Unread(answer)),
-            Delivered::Streamed(exchange, _) => {
-                let upstream = exchange.upstream_name().to_owned();
-                return Err(failed(Refusal::NotTheFormat { upstream, what: "a stream".to_owned() }));
-            }
-        };
-    }
-}
-
-/// Why a reply was not read.
-enum Unseen {
-    /// It broke off, and may be requested again.
-    Lost(Box<Lost>),
-    Refused(Refusal),
-}
-
-struct Lost {
     exchange: Box<Exchange>,
-    refusal: Refusal,
+    answer: Response<AnyBody>,
+) -> Result<Observation, Refusal> {
+    let watch = std::sync::Arc::clone(&exchange.calls.watch);
+    observed(exchange, answer).await.inspect_err(|_| watch.end(Ended::Failed))
 }
 
-impl Unseen {
-    /// Makes a reply whose body ended in this error. An upstream that was silent for the whole permitted time does
-    /// not get that time twice.
-    fn broken(exchange: Box<Exchange>, error: ReadError) -> Self {
-        let is_silent = matches!(error, ReadError::Stalled(_));
-        let refusal = Refusal::AnswerLost { upstream: exchange.upstream_name().to_owned(), error };
-        if is_silent { Self::Refused(refusal) } else { Self::Lost(Box::new(Lost { exchange, refusal })) }
-    }
+/// Handles a reply whose body ended in this error. An upstream that was silent for the whole permitted time does not
+/// get that time twice.
+fn broken(exchange: Box<Exchange>, error: ReadError) -> Result<Observation, Refusal> {
+    let is_silent = matches!(error, ReadError::Stalled(_));
+    let refusal = Refusal::AnswerLost { upstream: exchange.upstream_name().to_owned(), error };
+    if is_silent { Err(refusal) } else { Ok(Observation::Lost(exchange, refusal)) }
 }
 
-impl From<Refusal> for Unseen {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
-async fn observed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Result<Seen, Unseen> {
+async fn observed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Result<Observation, Refusal> {
     let (mut head, body) = answer.into_parts();
     let (mut body, mut holding) = match read(&mut exchange, body).await {
         Ok(Received::Whole(body, holding)) => (body, holding),
-        Ok(Received::Unread(body)) => return Ok(Seen::Unread(Response::from_parts(head, body))),
-        Err(Unread::Refused(refusal)) => return Err(refusal.into()),
-        Err(Unread::Broken(error)) => return Err(Unseen::broken(exchange, error)),
+        Ok(Received::Unread(body)) => return Ok(Observation::Unread(Response::from_parts(head, body))),
+        Err(Unread::Refused(refusal)) => return Err(refusal),
+        Err(Unread::Broken(error)) => return broken(exchange, error),
     };
     let large = work::large(body.len()).await;
     if let Some(clean) = without_claims(&body) {
         of_changed_body(&mut head.headers);
         body = clean.into();
     }
-    let call = exchange.call.take();
-    let response = match exchange.request.response(&body) {
+    let call = exchange.attempt.call.take();
+    let response = match exchange.attempt.request.response(&body) {
         Ok(response) => response,
         Err(error @ ResponseError::Without(_)) => {
             if let Some(said) = error_in(&exchange, &body) {
                 return refused(exchange, call, Response::from_parts(head, full(body)), &said);
             }
-            tracing::warn!(request = exchange.id, %error, "a reply passes unread");
+            tracing::warn!(request = exchange.client.id, %error, "a reply passes unread");
             settle(call, CallEnd::unread(Ending::Clean));
             exchange.calls.watch.end(Ended::Unread);
-            return Ok(Seen::Unread(Response::from_parts(head, full(body))));
+            return Ok(Observation::Unread(Response::from_parts(head, full(body))));
         }
         Err(_) if ends_too_early(&body) => {
             settle(call, CallEnd::new(Ending::Dropped));
-            return Err(Unseen::broken(exchange, ReadError::CutShort(body.len())));
+            return broken(exchange, ReadError::CutShort(body.len()));
         }
         Err(error) => {
             settle(call, CallEnd::new(Ending::UpstreamError));
             return Err(Refusal::NotTheFormat {
                 upstream: exchange.upstream_name().to_owned(),
                 what: format!("{} ({error})", content_type(&head.headers)),
-            }
-            .into());
+            });
         }
     };
     let reply = response.reply();
@@ -145,14 +105,14 @@ async fn observed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Res
         settle(call, CallEnd::unread(Ending::OverCap));
         passes(&exchange, "[limits] held_bytes is reached")?;
         exchange.calls.watch.end(Ended::Unread);
-        return Ok(Seen::Unread(Response::from_parts(head, full(body))));
+        return Ok(Observation::Unread(Response::from_parts(head, full(body))));
     }
     let parts = parts(&exchange, reply);
     if let Some(call) = &call {
         call.read(Some(&reply.choices));
     }
     let spent = call.and_then(|call| call.settle(ended(reply, &parts)));
-    Ok(Seen::Read(Box::new(Observed {
+    Ok(Observation::Read(Box::new(Observed {
         exchange,
         head,
         body,
@@ -166,7 +126,7 @@ async fn observed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Res
 
 /// Returns the error that a body has instead of a reply.
 fn error_in(exchange: &Exchange, body: &Bytes) -> Option<ProviderError> {
-    Value::parse_body(body).ok().and_then(|root| exchange.request.format().read_error(root))
+    Value::parse_body(body).ok().and_then(|root| exchange.attempt.request.format().read_error(root))
 }
 
 /// Handles an error under a status of success. It is retried like a lost reply, unless the same request would be
@@ -176,18 +136,18 @@ fn refused(
     call: Option<Call>,
     mut answer: Response<AnyBody>,
     said: &ProviderError,
-) -> Result<Seen, Unseen> {
+) -> Result<Observation, Refusal> {
     if let Some(call) = call {
         call.settle_refused();
     }
     if said.is_final() || said.is_context_length() || said.is_about_the_account() {
         exchange.calls.watch.end(Ended::UpstreamError(answer.status().as_u16()));
         answer.headers_mut().insert(REASON, HeaderValue::from_static("upstream_error"));
-        return Ok(Seen::Unread(answer));
+        return Ok(Observation::Unread(answer));
     }
     // A provider's error may repeat the key of the request.
     let error = ReadError::Broken(exchange.recorder.clean(&said.message).into());
-    Err(Unseen::broken(exchange, error))
+    broken(exchange, error)
 }
 
 /// Passes a reply on unread that is too large to be read.
@@ -198,7 +158,7 @@ fn passes(exchange: &Exchange, why: &'static str) -> Result<(), Refusal> {
     if exchange.offers_reading() {
         return Err(Refusal::Reading("says more than can be held to look for calls of endmark_read"));
     }
-    tracing::warn!(request = exchange.id, why, "a reply passes unread");
+    tracing::warn!(request = exchange.client.id, why, "a reply passes unread");
     Ok(())
 }
 
@@ -228,14 +188,14 @@ async fn read(exchange: &mut Exchange, body: AnyBody) -> Result<Received, Unread
         Err(error) => {
             let stalled = matches!(error, ReadError::Stalled(_));
             settle(
-                exchange.call.take(),
+                exchange.attempt.call.take(),
                 CallEnd::new(if stalled { Ending::Stalled } else { Ending::Dropped }),
             );
             return Err(Unread::Broken(error));
         }
     };
     if let Err(refusal) = passes(exchange, why) {
-        settle(exchange.call.take(), CallEnd::unread(Ending::OverCap));
+        settle(exchange.attempt.call.take(), CallEnd::unread(Ending::OverCap));
         return Err(Unread::Refused(refusal));
     }
     Ok(Received::Unread(exchange.pass_unread(preceded(beginning, rest), Ending::OverCap)))

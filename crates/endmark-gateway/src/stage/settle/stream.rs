@@ -18,7 +18,7 @@ pub(crate) fn stream(exchange: &Exchange, mended: Mended) -> Settled {
     exchange.calls.watch.end(Ended::Replied(mended.result.worst));
     let observed = &mended.observed;
     // However the bytes ended. In what follows the last whole frame it may stand all the same.
-    let lacks_end = exchange.request.format().facts().wants_last_event
+    let lacks_end = exchange.attempt.request.format().facts().wants_last_event
         && !observed.reader.received().is_done()
         && observed.residue.is_empty();
     // After an error that the client got, nothing is invented.
@@ -38,7 +38,7 @@ impl Mended {
         if every_choice_ended {
             let upstream = exchange.upstream_name();
             tracing::info!(
-                request = exchange.id,
+                request = exchange.client.id,
                 upstream,
                 ending = self.observed.ending.name(),
                 "a stream broke off behind the end of its reply"

@@ -79,6 +79,7 @@ struct Rule {
 }
 
 /// Follows the lines of a text.
+// Fields: the state of one pass over lines; each line may change most of them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::detect) struct Blocks {
     /// Bytes read so far.

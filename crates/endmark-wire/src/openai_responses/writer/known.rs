@@ -1,11 +1,18 @@
 //! The state of one item of a streamed response, as the client has it.
 
-use super::{ResponseWriter, Target};
+use super::ResponseWriter;
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
 use crate::openai_responses::item::{CallForm, Item, texts};
 use crate::openai_responses::response::text_part;
 use crate::openai_responses::stream::Place;
+
+/// The part that continues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Target {
+    Text,
+    Call(u32),
+}
 
 /// An item of which the client has the beginning.
 #[derive(Debug, Clone)]

@@ -16,12 +16,11 @@ use crate::exchange::Exchange;
 use crate::ledger::{CallEnd, Ended};
 use crate::rescue::Refusal;
 use crate::shaping::{READ_TOOL, read};
-use crate::stage::deliver::{Delivered, deliver};
-use crate::stage::observe::whole::{Seen, whole as observe};
+use crate::stage::observe::whole::Observed;
 use crate::work::{self, LARGE_BYTES};
 
 /// How often a model may read before it gives its reply. Each time costs a call with the whole conversation.
-pub(crate) const MOST_ROUNDS: u32 = 4;
+const MAX_READS: u32 = 4;
 
 /// The result of a client's tool call that arrived with one that is answered here. The client never gets that call,
 /// since the model has not yet read what it decides by. Nothing is lost: the model can make it again.
@@ -31,88 +30,61 @@ const NOT_RUN: &str = "This call was not run: it came together with a call of en
 /// The text after the last results.
 const NOTHING_MORE: &str = "\n[This was the last part that can be read now.]";
 
-/// Reads a whole reply. If it requests omitted parts of a result, answers that and reads the next reply.
+/// A reply after the search for calls of `endmark_read`.
+pub(crate) enum Reading<R> {
+    /// It had such calls. They are answered, and the next reply is to be requested.
+    Answered(Box<Exchange>),
+    /// It had none.
+    Reply(R),
+}
+
+/// Answers the calls of `endmark_read` in a whole reply.
 ///
 /// # Errors
-/// [`Refusal`] if a reply was lost, or the model does not stop reading.
-pub(crate) async fn whole(exchange: Box<Exchange>, answer: Response<AnyBody>) -> Result<Seen, Refusal> {
-    let is_offered = exchange.offers_reading();
-    let mut observed = observe(exchange, answer).await?;
-    if !is_offered {
-        return Ok(observed);
+/// [`Refusal`] if the model does not stop reading.
+pub(crate) async fn in_whole(mut observed: Box<Observed>) -> Result<Reading<Box<Observed>>, Refusal> {
+    if !observed.exchange.offers_reading() {
+        return Ok(Reading::Reply(observed));
     }
-    loop {
-        let mut replied = match observed {
-            Seen::Read(replied) => replied,
-            Seen::Unread(answer) => return Ok(Seen::Unread(answer)),
-        };
-        if !calls_it(&replied.response.reply().choices) {
-            // Continuation requests must not offer `endmark_read`.
-            replied.exchange.request = replied.exchange.request.withdrawing(&READ_TOOL);
-            return Ok(Seen::Read(replied));
-        }
-        let turn = replied.response.turn();
-        // On the heap, as all that few requests need.
-        let exchange = Box::pin(answered(replied.exchange, turn.as_ref())).await?;
-        observed = match Box::pin(deliver(exchange)).await? {
-            Delivered::Passed(answer) => return Ok(Seen::Unread(answer)),
-            Delivered::Whole(exchange, answer) => Box::pin(observe(exchange, answer)).await?,
-            Delivered::Streamed(exchange, _) => {
-                exchange.calls.watch.end(Ended::Failed);
-                let upstream = exchange.upstream_name().to_owned();
-                return Err(Refusal::NotTheFormat { upstream, what: "a stream".to_owned() });
-            }
-        };
+    if !calls_it(&observed.response.reply().choices) {
+        let request = &mut observed.exchange.attempt.request;
+        // Continuation requests must not offer `endmark_read`.
+        *request = request.withdrawing(&READ_TOOL);
+        return Ok(Reading::Reply(observed));
     }
+    let turn = observed.response.turn();
+    Ok(Reading::Answered(answered(observed.exchange, turn.as_ref()).await?))
 }
 
 fn calls_it(choices: &[Choice]) -> bool {
     choices.iter().flat_map(|choice| &choice.tool_calls).any(|call| call.name == READ_TOOL.name)
 }
 
-/// A stream of which the client has nothing yet.
-pub(crate) enum Begun {
-    /// A response that is not a stream.
-    Passed(Response<AnyBody>),
-    Stream(Box<Exchange>, Response<AnyBody>),
-}
-
-/// As `whole`, for a stream. It is held back until it has ended: what a client got cannot be taken back, and a model
-/// may call the tool at the very end.
+/// Answers the calls of `endmark_read` in a stream. It is held back until it has ended: what a client got cannot be
+/// taken back, and a model may call the tool at the very end.
 ///
 /// # Errors
-/// [`Refusal`] if the model does not stop reading, or says more than can be held.
-pub(crate) async fn stream(
+/// [`Refusal`] if the model does not stop reading, or its reply is larger than can be held.
+pub(crate) async fn in_stream(
     mut exchange: Box<Exchange>,
-    mut answer: Response<AnyBody>,
-) -> Result<Begun, Refusal> {
+    answer: Response<AnyBody>,
+) -> Result<Reading<(Box<Exchange>, Response<AnyBody>)>, Refusal> {
     if !exchange.offers_reading() {
-        return Ok(Begun::Stream(exchange, answer));
+        return Ok(Reading::Reply((exchange, answer)));
     }
-    loop {
-        let (head, body) = answer.into_parts();
-        let spoken = Box::pin(spoken(&exchange, body)).await?;
-        let received = spoken.reader.received();
-        if !calls_it(received.choices()) {
-            exchange.request = exchange.request.withdrawing(&READ_TOOL);
-            return Ok(Begun::Stream(exchange, Response::from_parts(head, full(spoken.bytes))));
-        }
-        let turn = exchange.request.turn_in(&spoken.events, received);
-        if let Some(call) = exchange.call.take() {
-            call.read(Some(received.choices()));
-            call.settle(CallEnd::stream(spoken.ending, received));
-        }
-        exchange = Box::pin(answered(exchange, turn.as_ref())).await?;
-        (exchange, answer) = match Box::pin(deliver(exchange)).await? {
-            Delivered::Passed(answer) => return Ok(Begun::Passed(answer)),
-            Delivered::Streamed(exchange, answer) => (exchange, answer),
-            Delivered::Whole(exchange, _) => {
-                exchange.calls.watch.end(Ended::Failed);
-                let upstream = exchange.upstream_name().to_owned();
-                return Err(Refusal::NotTheFormat { upstream, what: "no stream".to_owned() });
-            }
-        };
+    let (head, body) = answer.into_parts();
+    let spoken = spoken(&exchange, body).await?;
+    let received = spoken.reader.received();
+    if !calls_it(received.choices()) {
+        exchange.attempt.request = exchange.attempt.request.withdrawing(&READ_TOOL);
+        return Ok(Reading::Reply((exchange, Response::from_parts(head, full(spoken.bytes)))));
     }
+    let turn = exchange.attempt.request.turn_in(&spoken.events, received);
+    if let Some(call) = exchange.attempt.call.take() {
+        call.read(Some(received.choices()));
+        call.settle(CallEnd::stream(spoken.ending, received));
+    }
+    Ok(Reading::Answered(answered(exchange, turn.as_ref()).await?))
 }
 
 /// A stream that is held back.
@@ -129,11 +101,11 @@ struct Spoken {
 /// Reads a stream up to its end. One that breaks off is kept as received: recovery is decided where it is read again.
 async fn spoken(exchange: &Exchange, body: AnyBody) -> Result<Spoken, Refusal> {
     let (gateway, limits) = (&exchange.gateway, &exchange.gateway.settings.limits);
-    let mut upstream = Patient::new(body, limits.idle, exchange.deadline);
+    let mut upstream = Patient::new(body, limits.idle, exchange.client.deadline);
     let mut decoder = Decoder::new(limits.reply_bytes);
     let mut spoken = Spoken {
         bytes: Vec::new(),
-        reader: exchange.request.stream(limits.reply_bytes),
+        reader: exchange.attempt.request.stream(limits.reply_bytes),
         events: Vec::new(),
         ending: Ending::Dropped,
         holding: gateway.held.part(limits.held_bytes),
@@ -177,7 +149,7 @@ async fn answered(mut exchange: Box<Exchange>, turn: Option<&Turn>) -> Result<Bo
     if exchange.is_closing {
         return Err(refuse("calls endmark_read where no tool is offered any more"));
     }
-    if exchange.rounds_of_reading >= MOST_ROUNDS {
+    if exchange.attempt.rounds_of_reading >= MAX_READS {
         return Err(refuse("calls endmark_read again and again"));
     }
     let cannot_go_on = || refuse("calls endmark_read in a conversation that cannot go on");
@@ -185,8 +157,8 @@ async fn answered(mut exchange: Box<Exchange>, turn: Option<&Turn>) -> Result<Bo
     if turn.calls().iter().any(|call| !call.can_be_answered) {
         return Err(refuse("calls endmark_read together with a tool whose result is no text"));
     }
-    exchange.rounds_of_reading += 1;
-    let is_last = exchange.rounds_of_reading == MOST_ROUNDS;
+    exchange.attempt.rounds_of_reading += 1;
+    let is_last = exchange.attempt.rounds_of_reading == MAX_READS;
     let mut answers = Vec::with_capacity(turn.calls().len());
     for call in turn.calls() {
         let mut answer = if call.name == READ_TOOL.name {
@@ -199,12 +171,12 @@ async fn answered(mut exchange: Box<Exchange>, turn: Option<&Turn>) -> Result<Bo
         }
         answers.push(answer);
     }
-    let next = exchange.request.going_on(turn, &answers);
+    let next = exchange.attempt.request.going_on(turn, &answers);
     let next = next.ok_or_else(cannot_go_on)?;
-    exchange.request = if is_last { next.withdrawing(&READ_TOOL) } else { next };
+    exchange.attempt.request = if is_last { next.withdrawing(&READ_TOOL) } else { next };
     // The original request does not have what was read.
-    (exchange.may_condense, exchange.uncondensed) = (false, None);
-    let (request, round, calls) = (&exchange.id, exchange.rounds_of_reading, answers.len());
+    (exchange.attempt.may_condense, exchange.attempt.uncondensed) = (false, None);
+    let (request, round, calls) = (&exchange.client.id, exchange.attempt.rounds_of_reading, answers.len());
     tracing::info!(request, round, calls, "the model reads what was left out of a result");
     Ok(exchange)
 }
