@@ -3,7 +3,7 @@
 
 CREATE TABLE IF NOT EXISTS em_meta (name text PRIMARY KEY, value bigint NOT NULL);
 
--- Instances, each with the token of its last start. An instance whose `expires` is past is silent: what it may still spend stays
+-- Instances, each with its newest token. An instance whose `expires` is past is silent: what it may still spend stays
 -- counted until it reports, or until somebody forfeits it.
 CREATE TABLE IF NOT EXISTS em_instances (
   id text PRIMARY KEY,

@@ -190,9 +190,17 @@ pub enum StoreError {
     },
     /// Two processes would spend from the same shares.
     #[error(
-        "the journal `{path}` is in use by another process, or its copy is by another instance: give each instance a journal of its own with the key `journal`"
+        "the journal `{path}` is in use by another process: give each gateway a journal of its own with the key `journal`"
     )]
     JournalInUse {
+        /// The journal's file.
+        path: PathBuf,
+    },
+    /// The database knows a process with a newer journal of this instance.
+    #[error(
+        "the journal `{path}` is an older copy of one that another gateway uses, or used less than a minute ago: name a new file with the key `journal`; or, if this one is to continue, stop the other gateway and start again in a minute"
+    )]
+    InstanceInUse {
         /// The journal's file.
         path: PathBuf,
     },
@@ -230,6 +238,7 @@ impl StoreError {
     pub fn for_clients(&self) -> String {
         match self {
             Self::Database { .. } => "the shared database does not answer".to_owned(),
+            Self::InstanceInUse { .. } => "another gateway uses a copy of this one's journal".to_owned(),
             other => other.to_string(),
         }
     }

@@ -49,7 +49,11 @@ impl StoreLocation {
     /// ([`Self::with_journal`]). A relative path is relative to the working directory.
     pub fn parse(text: &str) -> Result<Self, LocationError> {
         let text = text.trim();
-        if text.starts_with("postgres:") || text.starts_with("postgresql:") {
+        let scheme = text.split_once(':').map(|(scheme, _)| scheme.to_lowercase()).unwrap_or_default();
+        if ["pg", "psql"].contains(&scheme.as_str()) || scheme.starts_with("postg") {
+            if !["postgres", "postgresql"].contains(&scheme.as_str()) {
+                return Err(PostgresAddressError::Unusable.into());
+            }
             let postgres = Some(PostgresAddress::parse(text)?);
             return Ok(Self { path: PathBuf::new(), makes_folder: false, postgres });
         }
@@ -87,6 +91,13 @@ impl StoreLocation {
     #[must_use]
     pub fn with_journal(self, path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), ..self }
+    }
+
+    /// Returns the same location with the password of the database's user.
+    #[must_use]
+    pub fn with_password(self, password: &str) -> Self {
+        let postgres = self.postgres.map(|postgres| postgres.with_password(password));
+        Self { postgres, ..self }
     }
 
     /// Returns the database that several instances share, if there is one.
@@ -155,6 +166,11 @@ mod tests {
         ] {
             assert_eq!(StoreLocation::parse(text), Err(error.clone()), "{text}");
             assert!(error.to_string().contains("sqlite:"), "{error}");
+        }
+        for misspelt in ["postgre://em:hunter2@h/d", "postgress://em:hunter2@h/d", "postgres:/em:hunter2@h/d"]
+        {
+            let error = StoreLocation::parse(misspelt).unwrap_err().to_string();
+            assert!(error.contains("postgres://USER:PASSWORD@HOST") && !error.contains("hunter2"), "{error}");
         }
     }
 }

@@ -95,11 +95,11 @@ impl Store {
         let location = location.absolute();
         location.make_folder()?;
         let path = location.path();
-        let (session, owner) = Session::open(path, tuning.busy_timeout)?;
-        let shared = match location.postgres() {
-            Some(postgres) => Some((postgres, journal::open(&session, path, &random())?)),
-            None => journal::refuse(&session, path).map(|()| None)?,
-        };
+        let (session, owner, shared) =
+            Session::open(path, tuning.busy_timeout, |connection| match location.postgres() {
+                Some(postgres) => Ok(Some((postgres, journal::open(connection, path, &random())?))),
+                None => journal::refuse(connection, path).map(|()| None),
+            })?;
         let slate = Arc::new(Slate::new(owner));
         let name = Arc::from(slate.owner());
         let leases = Arc::new(Leases::new());

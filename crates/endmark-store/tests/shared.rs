@@ -259,10 +259,6 @@ async fn a_journal_is_of_one_process_and_of_one_instance() {
     std::fs::copy(path("a.db"), path("copy.db")).unwrap();
     std::fs::copy(path("a.db-wal"), path("copy.db-wal")).unwrap();
     first.close().await;
-    // The journal continues under its name; an earlier copy does not.
-    let first = Store::open(&location(&postgres, &path("a.db"))).unwrap();
-    assert!(in_use(Store::open(&location(&postgres, &path("copy.db"))).unwrap_err()));
-    first.close().await;
     assert_eq!(number(&postgres, "SELECT count(*) FROM em_instances"), 1);
     assert!(matches!(Store::open(&StoreLocation::sqlite(path("a.db"))), Err(StoreError::IsJournal { .. })));
     let own = Store::open(&StoreLocation::sqlite(path("own.db"))).unwrap();
@@ -276,6 +272,145 @@ async fn a_journal_is_of_one_process_and_of_one_instance() {
     postgres.query("UPDATE em_meta SET value = 99 WHERE name = 'schema'");
     let newer = Store::open(&location(&postgres, &path("c.db")));
     assert!(matches!(newer, Err(StoreError::NewerDatabase { found: 99, .. })));
+}
+
+fn copy(from: &Path, to: &Path) {
+    for more in ["", "-wal"] {
+        let named = |path: &Path| format!("{}{more}", path.display());
+        std::fs::copy(named(from), named(to)).unwrap();
+    }
+}
+
+/// Waits until the database has another token of the only instance.
+async fn token_changes(postgres: &Postgres) {
+    let token = || postgres.query("SELECT token FROM em_instances");
+    let old = token();
+    while token() == old {
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copied_journal_is_refused_while_its_instance_lives_and_catches_up_afterwards() {
+    const LIMIT: u64 = 1_000;
+    let Some(postgres) = Postgres::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (original, early, late) =
+        (folder.path().join("a.db"), folder.path().join("early.db"), folder.path().join("late.db"));
+    let open = |path: &Path| Store::open(&location(&postgres, path));
+    let refused = |path: &Path| {
+        let error = open(path).unwrap_err();
+        assert!(matches!(error, StoreError::InstanceInUse { .. }), "{error}");
+    };
+    let store = open(&original).unwrap();
+    assert!(call(&store, "em_1", "s", LIMIT, 100, 100).await.unwrap());
+    becomes(&postgres, SPENT, 100).await;
+    copy(&original, &early);
+    assert!(call(&store, "em_2", "s", LIMIT, 300, 300).await.unwrap());
+    becomes(&postgres, SPENT, 400).await;
+    token_changes(&postgres).await;
+    refused(&early);
+    assert!(call(&store, "em_3", "s", LIMIT, 50, 50).await.unwrap(), "the original goes on");
+    becomes(&postgres, SPENT, 450).await;
+    // As after `kill -9`: the file at one moment, and no process any more. The database counts the instance as alive.
+    copy(&original, &late);
+    store.close().await;
+    let alive = "UPDATE em_instances SET expires = now() + interval '1 hour'";
+    postgres.query(alive);
+    let store = open(&original).unwrap();
+    store.close().await;
+    // Closed properly: an older copy may continue, and knows what was spent since.
+    let store = open(&early).unwrap();
+    becomes(&postgres, SPENT, 450).await;
+    assert!(!call(&store, "em_4", "s", LIMIT, 600, 600).await.unwrap());
+    assert!(call(&store, "em_5", "s", LIMIT, 550, 550).await.unwrap());
+    assert!(!call(&store, "em_6", "s", LIMIT, 1, 1).await.unwrap(), "450 and 550");
+    token_changes(&postgres).await;
+    refused(&late);
+    store.close().await;
+    assert_eq!((number(&postgres, SPENT), number(&postgres, COMMITTED)), (1_000, 1_000));
+    assert_eq!((number(&postgres, ROWS), number(&postgres, BILLED)), (4, 1_000));
+    let rows = store.reader().unwrap().budgets().unwrap();
+    assert!(rows.iter().all(|row| (row.spent, row.held) == row.recomputed), "{rows:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_starts_again_though_the_journal_did_not_hear_of_its_last_token() {
+    let Some(postgres) = Postgres::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let open = || Store::open(&location(&postgres, &path));
+    open().unwrap().close().await;
+    let journal = rusqlite::Connection::open(&path).unwrap();
+    let alive = |token: &str| {
+        postgres
+            .query(&format!("UPDATE em_instances SET token = '{token}', expires = now() + interval '1 hour'"))
+    };
+    // The journal wrote the next token. The database committed it, or did not.
+    for token in ["next", "last"] {
+        journal.execute("UPDATE journal SET token = 'last', pending = 'next'", []).unwrap();
+        alive(token);
+        open().unwrap().close().await;
+    }
+    alive("another");
+    assert!(matches!(open(), Err(StoreError::InstanceInUse { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_journal_takes_calls_that_a_removed_one_left_on_slates() {
+    let Some(postgres) = Postgres::start() else { return };
+    let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = Store::open(&location(&postgres, &folder.path().join("a.db"))).unwrap();
+    let open = store.recorder(NoSecrets).open_call(started("em_left", "s")).await;
+    // As after `kill -9`, with everything but the journal itself.
+    for file in std::fs::read_dir(folder.path()).unwrap() {
+        let file = file.unwrap();
+        let name = file.file_name().into_string().unwrap();
+        if !["a.db", "a.db-wal", "a.db-shm", "a.db-instance"].contains(&name.as_str()) {
+            std::fs::copy(file.path(), other.path().join(name)).unwrap();
+        }
+    }
+    drop(open);
+    store.close().await;
+    postgres.query("DELETE FROM em_usage");
+    let store = Store::open(&location(&postgres, &other.path().join("a.db"))).unwrap();
+    becomes(&postgres, ROWS, 1).await;
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waiting_does_not_mend_is_refused_at_the_start_with_what_to_do() {
+    let Some(mut postgres) = Postgres::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut number = 0;
+    let mut start = |url: &str| {
+        number += 1;
+        let journal = folder.path().join(format!("{number}.db"));
+        Store::open(&StoreLocation::parse(url).unwrap().with_journal(journal))
+            .map_err(|error| error.to_string())
+    };
+    postgres.query("CREATE ROLE em LOGIN PASSWORD 'hunter2'");
+    let at = format!("127.0.0.1:{}", postgres.port());
+    let refused = start(&format!("postgres://em:hunter2@{at}/endmark")).unwrap_err();
+    assert!(refused.contains("GRANT USAGE, CREATE ON SCHEMA public"), "{refused}");
+    let missing = start(&format!("postgres://postgres@{at}/missing")).unwrap_err();
+    assert!(missing.contains("CREATE DATABASE"), "{missing}");
+    postgres.ask_for_passwords();
+    for password in ["", ":hunter3"] {
+        let refused = start(&format!("postgres://em{password}@{at}/endmark")).unwrap_err();
+        assert!(refused.contains("`pg_hba.conf`") && refused.contains(&at), "{refused}");
+        assert!(!refused.contains("hunter"), "{refused}");
+    }
+    let no_tls = start(&format!("postgres://em:hunter2@{at}/endmark?sslmode=verify-full")).unwrap_err();
+    assert!(no_tls.contains("offers no TLS"), "{no_tls}");
+    let file = start(&format!("postgres://em@{at}/endmark?sslrootcert=/missing.pem"));
+    assert!(file.unwrap_err().contains("offers no TLS"), "the server is asked first");
+    // These conditions pass by themselves.
+    postgres.stop();
+    let store = start(&format!("postgres://em:hunter2@{at}/endmark")).unwrap();
+    let failure = store.condition().failure.unwrap().to_string();
+    assert!(failure.contains("check that PostgreSQL runs there") && failure.contains(&at), "{failure}");
+    store.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

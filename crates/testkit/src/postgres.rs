@@ -89,6 +89,13 @@ impl Postgres {
         server.wait().expect("a child can be waited for");
     }
 
+    /// Requires a password of every role that connects over TCP.
+    pub fn ask_for_passwords(&self) {
+        let rules = "local all all trust\nhost all all all scram-sha-256\n";
+        fs::write(self.data().join("pg_hba.conf"), rules).expect("the server's folder can be written");
+        self.query("SELECT pg_reload_conf()");
+    }
+
     /// Restarts it with TLS, with this certificate and its key as PEM.
     pub fn use_tls(&mut self, certificate: &str, key: &str) {
         self.stop();

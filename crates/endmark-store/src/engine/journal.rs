@@ -87,7 +87,7 @@ pub(crate) struct GrantedShare {
 }
 
 /// Makes a new file the journal of an instance, or checks that it is one. Error if the file is a store with records
-/// of its own.
+/// of its own. The caller's transaction has it all or nothing.
 pub(crate) fn open(connection: &Connection, path: &Path, random: &str) -> Result<Instance, StoreError> {
     let failed = |error| StoreError::of_sqlite(path, &error);
     if let Some(instance) = instance(connection).map_err(failed)? {
@@ -109,11 +109,9 @@ pub(crate) fn open(connection: &Connection, path: &Path, random: &str) -> Result
 
 /// Makes a new file the journal of a new instance.
 fn make(connection: &Connection, random: &str) -> rusqlite::Result<()> {
-    let transaction = connection.unchecked_transaction()?;
-    transaction.execute_batch(TRIGGERS)?;
-    transaction
-        .execute("INSERT INTO journal (id, instance, token, pending) VALUES (1, ?1, '', '')", [random])?;
-    transaction.commit()
+    connection.execute_batch(TRIGGERS)?;
+    let sql = "INSERT INTO journal (id, instance, token, pending) VALUES (1, ?1, '', '')";
+    connection.execute(sql, [random]).map(|_| ())
 }
 
 /// Error if the file is the journal of an instance: without the database its budgets would admit nothing.
@@ -157,13 +155,27 @@ pub(crate) fn forget_grants(connection: &Connection, leases: &Leases) -> Result<
 }
 
 /// Marks budgets to be reported, because the database still has shares of them from before.
-pub(crate) fn mark(connection: &Connection, keys: &[BudgetKey]) -> Result<(), Fault> {
-    for key in keys {
+pub(crate) fn mark(connection: &Connection, shares: &[(BudgetKey, u64)]) -> Result<(), Fault> {
+    for (key, _) in shares {
         connection
             .prepare_cached(
                 "INSERT INTO journal_changes (scope, subject, window, unit) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
             )?
             .execute(params![key.scope.name(), key.subject, key.window, key.unit.name()])?;
+    }
+    Ok(())
+}
+
+/// Raises what this instance spent to what the database knows. The entries of these calls are lost.
+pub(crate) fn catch_up(connection: &Connection, shares: &[(BudgetKey, u64)]) -> Result<(), Fault> {
+    for (key, spent) in shares {
+        connection
+            .prepare_cached(
+                "INSERT INTO budgets (scope, subject, window, unit, spent, forgotten) VALUES (?1, ?2, ?3, ?4, ?5, ?5)
+                 ON CONFLICT (scope, subject, window, unit) DO UPDATE SET spent = max(spent, excluded.spent),
+                   forgotten = forgotten + max(excluded.spent - spent, 0)",
+            )?
+            .execute(params![key.scope.name(), key.subject, key.window, key.unit.name(), amount(*spent)])?;
     }
     Ok(())
 }
@@ -384,8 +396,8 @@ mod tests {
     fn a_closing_instance_reports_each_budget_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("j.db");
-        let (session, _owner) = Session::open(&path, BUSY_TIMEOUT).unwrap();
-        open(&session, &path, "1").unwrap();
+        let (session, _owner, _) =
+            Session::open(&path, BUSY_TIMEOUT, |connection| open(connection, &path, "1")).unwrap();
         let leases = Leases::new();
         let shares = ["a", "b"].map(|subject| GrantedShare {
             key: BudgetKey {

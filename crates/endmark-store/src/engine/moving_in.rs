@@ -10,16 +10,19 @@ use crate::error::StoreError;
 use crate::ledger::slate;
 use crate::owner;
 
-/// Migrates the database, settles what dead processes left open, and calls `register`, all under the database's write
-/// lock: of two processes that start at once, one waits for the other.
-pub(crate) fn move_in<T>(
+/// Migrates the database, calls `identify`, settles what dead processes left open, and calls `register`, all under the
+/// database's write lock: of two processes that start at once, one waits for the other. `identify` sees the file before
+/// the calls of dead processes are added.
+pub(crate) fn move_in<I, T>(
     connection: &mut Connection,
     path: &Path,
+    identify: impl FnOnce(&Connection) -> Result<I, StoreError>,
     register: impl FnOnce() -> io::Result<T>,
-) -> Result<T, StoreError> {
+) -> Result<(I, T), StoreError> {
     let failed = |error| StoreError::of_sqlite(path, &error);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
     migrate::migrate(&transaction, path)?;
+    let identity = identify(&transaction)?;
     recoveries::settle_interrupted(&transaction, path).map_err(failed)?;
     runs::mark_lost(&transaction, path).map_err(failed)?;
     let io_failed = |error| StoreError::of_io(path, &error);
@@ -37,5 +40,5 @@ pub(crate) fn move_in<T>(
     for left in dead {
         left.bury().map_err(io_failed)?;
     }
-    Ok(registered)
+    Ok((identity, registered))
 }

@@ -52,17 +52,22 @@ impl Deref for Session {
 }
 
 impl Session {
-    /// Opens the store: creates and migrates it, settles what dead processes left open, and registers this owner.
-    pub(crate) fn open(path: &Path, busy_timeout: Duration) -> Result<(Self, Owner), StoreError> {
+    /// Opens the store: creates and migrates it, calls `identify`, settles what dead processes left open, and registers
+    /// this owner.
+    pub(crate) fn open<I>(
+        path: &Path,
+        busy_timeout: Duration,
+        identify: impl FnOnce(&Connection) -> Result<I, StoreError>,
+    ) -> Result<(Self, Owner, I), StoreError> {
         let mut connection = open_for_writing(path, busy_timeout)?;
-        let owner = move_in(&mut connection, path, || Owner::register(path))?;
-        Ok((Self::on(connection, path)?, owner))
+        let (identity, owner) = move_in(&mut connection, path, identify, || Owner::register(path))?;
+        Ok((Self::on(connection, path)?, owner, identity))
     }
 
     /// Opens the store at a path from which its files were removed, for a registered owner.
     pub(crate) fn open_anew(path: &Path, busy_timeout: Duration) -> Result<Self, StoreError> {
         let mut connection = open_for_writing(path, busy_timeout)?;
-        move_in(&mut connection, path, || Ok(()))?;
+        move_in(&mut connection, path, |_| Ok(()), || Ok(()))?;
         Self::on(connection, path)
     }
 

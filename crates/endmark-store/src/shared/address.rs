@@ -7,13 +7,17 @@ use std::str::FromStr as _;
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
+/// Parameters that the driver reads. It also knows others, for connections that it makes itself.
+const PASSED_ON: [&str; 6] = ["application_name", "dbname", "host", "options", "password", "user"];
+const PARAMETERS: &str = "`sslmode`, `sslrootcert`, `host`, `dbname`, `user`, `password` and `options`";
+
 /// The address of PostgreSQL, from a URL such as `postgres://user:password@db.example/endmark`. No formatter prints
 /// its password.
 ///
 /// ```
 /// use endmark_store::PostgresAddress;
 /// let address = PostgresAddress::parse("postgres://em:secret@db.example/endmark").unwrap();
-/// assert_eq!(address.to_string(), "postgres://em@db.example/endmark");
+/// assert_eq!(address.to_string(), "postgres://em@db.example:5432/endmark");
 /// assert!(address.uses_tls());
 /// assert!(!PostgresAddress::parse("postgres://em@127.0.0.1/endmark").unwrap().uses_tls());
 /// ```
@@ -27,7 +31,7 @@ pub struct PostgresAddress {
 /// Error of a URL that names no usable PostgreSQL. The message never contains the URL, which may contain a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PostgresAddressError {
-    /// It is not a URL of PostgreSQL, or has an unknown parameter.
+    /// It is not a URL of PostgreSQL.
     #[error("the PostgreSQL URL cannot be used: write `postgres://USER:PASSWORD@HOST:PORT/DATABASE`")]
     Unusable,
     /// Its password has a character that must be encoded: which part is the host is uncertain.
@@ -35,6 +39,14 @@ pub enum PostgresAddressError {
         "the PostgreSQL URL has more than one `@`: write `%40` for each `@` of the user and the password, and `%2F` for `/`"
     )]
     NotEncoded,
+    /// A `%` that begins no escape.
+    #[error(
+        "the PostgreSQL URL has a `%` without two hexadecimal digits after it: write `%25` for each `%` of the user and the password"
+    )]
+    NotAnEscape,
+    /// A parameter without a meaning here.
+    #[error("the PostgreSQL URL has the unknown parameter `{0}`: there are {PARAMETERS}")]
+    UnknownParameter(String),
     /// It names no host.
     #[error("the PostgreSQL URL names no host: write `postgres://USER:PASSWORD@HOST:PORT/DATABASE`")]
     NoHost,
@@ -52,21 +64,35 @@ impl PostgresAddress {
     /// of the system's.
     ///
     /// # Errors
-    /// [`PostgresAddressError`] if it is not a URL, has more than one `@`, lacks a host or a database, or names an
-    /// unsupported `sslmode`.
+    /// [`PostgresAddressError`] if it is not a URL, has more than one `@` or an invalid escape, lacks a host or a
+    /// database, or has an unknown parameter or an unsupported `sslmode`.
     pub fn parse(url: &str) -> Result<Self, PostgresAddressError> {
         let (mut kept, mut mode, mut root_file) = (Vec::new(), None, None);
         let (address, query) = url.trim().split_once('?').unwrap_or((url.trim(), ""));
+        // The `?` is probably part of the password, which no message may contain.
+        if query.contains('@') {
+            return Err(PostgresAddressError::Unusable);
+        }
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             match parameter.split_once('=') {
                 Some(("sslmode", value)) => mode = Some(value),
                 Some(("sslrootcert", value)) => root_file = Some(PathBuf::from(value)),
-                _ => kept.push(parameter),
+                Some((name, _)) if PASSED_ON.contains(&name) => kept.push(parameter),
+                other => {
+                    let name = other.map_or(parameter, |(name, _)| name);
+                    return Err(PostgresAddressError::UnknownParameter(name.to_owned()));
+                }
             }
         }
         // The parser would take the rest of such a password for the host, which is shown.
         if address.matches('@').count() > 1 {
             return Err(PostgresAddressError::NotEncoded);
+        }
+        if !url.split('%').skip(1).all(begins_with_hex) {
+            return Err(PostgresAddressError::NotAnEscape);
+        }
+        if !address.contains("://") {
+            return Err(PostgresAddressError::Unusable);
         }
         let config = Config::from_str(&format!("{address}?{}", kept.join("&")));
         let config = config.map_err(|_| PostgresAddressError::Unusable)?;
@@ -85,13 +111,25 @@ impl PostgresAddress {
         Ok(Self { config, uses_tls, root_file })
     }
 
+    /// Sets the password of the user.
+    #[must_use]
+    pub fn with_password(mut self, password: &str) -> Self {
+        self.config.password(password);
+        self
+    }
+
+    /// Whether it has a password.
+    pub fn has_password(&self) -> bool {
+        self.config.get_password().is_some()
+    }
+
     /// Whether connections use TLS and verify the server's name.
     pub fn uses_tls(&self) -> bool {
         self.uses_tls
     }
 
     /// Returns the file of authorities that may certify the server, instead of the system's.
-    pub(crate) fn root_file(&self) -> Option<&Path> {
+    pub fn root_file(&self) -> Option<&Path> {
         self.root_file.as_deref()
     }
 
@@ -101,6 +139,18 @@ impl PostgresAddress {
         let port = move |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);
         self.config.get_hosts().iter().enumerate().map(move |(index, host)| (host, port(index)))
     }
+}
+
+/// Returns a host for people.
+pub(crate) fn shown(host: &Host) -> String {
+    match host {
+        Host::Tcp(name) => name.clone(),
+        Host::Unix(path) => path.display().to_string(),
+    }
+}
+
+fn begins_with_hex(text: &str) -> bool {
+    text.get(..2).is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
 }
 
 fn is_this_machine(host: &Host) -> bool {
@@ -120,13 +170,7 @@ impl fmt::Display for PostgresAddress {
         }
         for (index, (host, port)) in self.hosts().enumerate() {
             let comma = if index == 0 { "" } else { "," };
-            match host {
-                Host::Tcp(name) => write!(formatter, "{comma}{name}")?,
-                Host::Unix(path) => write!(formatter, "{comma}{}", path.display())?,
-            }
-            if port != 5432 {
-                write!(formatter, ":{port}")?;
-            }
+            write!(formatter, "{comma}{}:{port}", shown(host))?;
         }
         write!(formatter, "/{}", self.config.get_dbname().unwrap_or_default())
     }
@@ -167,7 +211,14 @@ mod tests {
                 PostgresAddressError::SslMode("require".to_owned()),
             ),
             ("postgres://u:hunter2@db.example", PostgresAddressError::NoDatabase),
-            ("postgres://u:hunter2@db.example/d?what=1", PostgresAddressError::Unusable),
+            (
+                "postgres://u:hunter2@db.example/d?what=1",
+                PostgresAddressError::UnknownParameter("what".to_owned()),
+            ),
+            ("postgres://u:p?hunter2=@db.example/d", PostgresAddressError::Unusable),
+            ("postgres://u:hunter2%zz@db.example/d", PostgresAddressError::NotAnEscape),
+            ("postgres://u:hunter2%4@db.example/d", PostgresAddressError::NotAnEscape),
+            ("postgres:/u:hunter2@db.example/d", PostgresAddressError::Unusable),
             ("postgres:///d", PostgresAddressError::NoHost),
             ("postgres://u:p@ss#w/hunter2@127.0.0.1/d", PostgresAddressError::NotEncoded),
             ("postgres://u:hunter2@db.example:x/d", PostgresAddressError::Unusable),
@@ -177,6 +228,6 @@ mod tests {
         }
         let address = PostgresAddress::parse("postgres://u:hunter2@h:6000,i/d?application_name=x").unwrap();
         assert!(!format!("{address} {address:?}").contains("hunter2"));
-        assert_eq!(address.to_string(), "postgres://u@h:6000,i/d");
+        assert_eq!(address.to_string(), "postgres://u@h:6000,i:5432/d");
     }
 }

@@ -14,7 +14,7 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Client, NoTls};
 use tokio_rustls::TlsConnector;
 
-use super::address::PostgresAddress;
+use super::address::{PostgresAddress, shown};
 use crate::error::StoreError;
 
 /// Maximum time to establish a usable connection to a host.
@@ -42,7 +42,7 @@ impl PostgresAddress {
 
     /// Returns the error of a statement for callers of the store.
     pub(crate) fn statement_failed(&self, error: &tokio_postgres::Error) -> StoreError {
-        self.failed(words(error))
+        self.failed(of_database(error).detail)
     }
 
     /// Connects once, for an operator's command.
@@ -57,19 +57,28 @@ pub(crate) async fn connect(address: &PostgresAddress) -> Result<Client, Unconne
     let mut is_final = true;
     for (host, port) in address.hosts() {
         let connected = tokio::time::timeout(CONNECT_TIMEOUT, to_host(address, host, port)).await;
-        match connected.unwrap_or_else(|_| Err(temporary(format!("no answer within {CONNECT_TIMEOUT:?}")))) {
+        match connected.unwrap_or_else(|_| Err(unreachable(format!("no answer within {CONNECT_TIMEOUT:?}"))))
+        {
             Ok(client) => return Ok(client),
             Err(failure) => {
                 is_final &= failure.is_final;
-                failures.push(failure.detail);
+                failures.push((host, port, failure.detail));
             }
         }
     }
-    Err(Unconnected { detail: failures.join("; "), is_final })
+    let detail = match &mut failures[..] {
+        [(_, _, only)] => std::mem::take(only),
+        several => {
+            let shown =
+                several.iter().map(|(host, port, detail)| format!("{}:{port}: {detail}", shown(host)));
+            shown.collect::<Vec<_>>().join("; ")
+        }
+    };
+    Err(Unconnected { detail, is_final })
 }
 
 async fn to_host(address: &PostgresAddress, host: &Host, port: u16) -> Result<Client, Unconnected> {
-    let transport = transport(address, host, port).await.map_err(|error| temporary(error.to_string()))?;
+    let transport = transport(address, host, port).await?;
     let mut config = address.config.clone();
     // TLS is set up already.
     config.ssl_mode(SslMode::Disable).application_name("endmark");
@@ -87,49 +96,105 @@ fn temporary(detail: String) -> Unconnected {
     Unconnected { detail, is_final: false }
 }
 
-/// Returns the database's own message, without the driver's text around it.
-pub(crate) fn words(error: &tokio_postgres::Error) -> String {
-    match (error.as_db_error(), std::error::Error::source(error)) {
+fn rejected(detail: String) -> Unconnected {
+    Unconnected { detail, is_final: true }
+}
+
+fn unreachable(detail: impl std::fmt::Display) -> Unconnected {
+    temporary(format!("{detail}: check that PostgreSQL runs there, and that this machine reaches it"))
+}
+
+/// Classifies an error of the driver. The detail has the database's own message and what to do.
+pub(crate) fn of_database(error: &tokio_postgres::Error) -> Unconnected {
+    let source = std::error::Error::source(error);
+    let detail = match (error.as_db_error(), source) {
         (Some(error), _) => format!("{} (SQLSTATE {})", error.message(), error.code().code()),
         (None, Some(source)) => format!("{error}: {source}"),
         (None, None) => error.to_string(),
+    };
+    let code = match error.code() {
+        Some(code) => code.code(),
+        None if error.is_closed() || source.is_some_and(|source| source.is::<io::Error>()) => {
+            return temporary(detail);
+        }
+        // The driver has no password, or the server wants a kind of authentication that the driver does not have.
+        None => "28000",
+    };
+    match advice(code) {
+        Some(advice) => rejected(format!("{detail}: {advice}")),
+        None => temporary(detail),
     }
 }
 
-fn of_database(error: &tokio_postgres::Error) -> Unconnected {
-    // Rejected credentials, or a database that does not exist.
-    let is_final =
-        error.code().is_some_and(|code| code.code().starts_with("28") || code.code().starts_with("3D"));
-    Unconnected { detail: words(error), is_final }
+/// Returns what to do about an error with this SQLSTATE. `None` for conditions that pass by themselves: lost
+/// connections, lack of resources, a shutdown or a start of the server, conflicts, and a standby.
+fn advice(code: &str) -> Option<&'static str> {
+    let passes = ["08", "25006", "40", "53", "55", "57", "58", "XX"];
+    Some(match code {
+        _ if passes.iter().any(|class| code.starts_with(class)) => return None,
+        _ if code.starts_with("28") => {
+            "check the user and the password: in the URL, in `store_password`, or in the variable PGPASSWORD; and the server's `pg_hba.conf`"
+        }
+        _ if code.starts_with("3D") => "create it with `CREATE DATABASE`, or name another one in the URL",
+        "42501" | "3F000" => {
+            "the first gateway makes tables and needs `GRANT USAGE, CREATE ON SCHEMA public TO` its role; the others need the same role"
+        }
+        _ if code.starts_with("42") => {
+            "its tables `em_…` are not those of this version: name an empty database"
+        }
+        _ => "the log of PostgreSQL has the details",
+    })
 }
 
-async fn transport(address: &PostgresAddress, host: &Host, port: u16) -> io::Result<Box<dyn Transport>> {
-    let (name, stream) = match host {
+async fn transport(
+    address: &PostgresAddress,
+    host: &Host,
+    port: u16,
+) -> Result<Box<dyn Transport>, Unconnected> {
+    let (name, mut stream) = match host {
         Host::Unix(folder) => {
-            let socket = UnixStream::connect(folder.join(format!(".s.PGSQL.{port}"))).await?;
-            return Ok(Box::new(socket));
+            let socket = UnixStream::connect(folder.join(format!(".s.PGSQL.{port}"))).await;
+            return Ok(Box::new(socket.map_err(unreachable)?));
         }
-        Host::Tcp(name) => (name.trim_matches(['[', ']']), TcpStream::connect((name.as_str(), port)).await?),
+        Host::Tcp(name) => {
+            let stream = TcpStream::connect((name.as_str(), port)).await.map_err(unreachable)?;
+            (name.trim_matches(['[', ']']), stream)
+        }
     };
-    stream.set_nodelay(true)?;
+    stream.set_nodelay(true).map_err(unreachable)?;
     if !address.uses_tls() {
         return Ok(Box::new(stream));
     }
-    let mut stream = stream;
-    stream.write_all(&TLS_REQUEST).await?;
-    if stream.read_u8().await? != b'S' {
-        return Err(io::Error::other(
-            "it offers no TLS: set it up there, or add `sslmode=disable` to the URL",
-        ));
+    stream.write_all(&TLS_REQUEST).await.map_err(unreachable)?;
+    match stream.read_u8().await.map_err(unreachable)? {
+        b'S' => {}
+        b'N' => {
+            return Err(rejected(
+                "it offers no TLS: set it up there, or add `sslmode=disable` to the URL".to_owned(),
+            ));
+        }
+        _ => return Err(temporary("it does not answer the request for TLS".to_owned())),
     }
+    let (tls, name) = tls(address, name).map_err(|error| rejected(error.to_string()))?;
+    let connected = TlsConnector::from(Arc::new(tls)).connect(name, stream).await;
+    connected.map(|stream| Box::new(stream) as Box<dyn Transport>).map_err(|error| {
+        if !error.get_ref().is_some_and(|source| source.is::<rustls::Error>()) {
+            return unreachable(error);
+        }
+        rejected(format!(
+            "TLS: {error}: name the PEM file of its authority with `sslrootcert=PATH` in the URL, and the host as in its certificate"
+        ))
+    })
+}
+
+fn tls(address: &PostgresAddress, host: &str) -> io::Result<(ClientConfig, ServerName<'static>)> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?
         .with_root_certificates(authorities(address)?)
         .with_no_client_auth();
-    let name = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
-    Ok(Box::new(TlsConnector::from(Arc::new(tls)).connect(name, stream).await?))
+    Ok((tls, ServerName::try_from(host.to_owned()).map_err(io::Error::other)?))
 }
 
 /// Returns the certificate authorities that may certify the server.

@@ -70,18 +70,20 @@ pub(crate) enum Exchanged {
         granted: Vec<GrantedShare>,
         keys_version: i64,
     },
-    /// The database knows this instance by another token or not at all: it was forfeited, or its journal was copied.
+    /// The database knows this instance by another token or not at all: it was forfeited, or another process took over.
     Unknown,
 }
 
 /// Whether the database accepts this instance with its new token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Registered {
     /// It is accepted.
-    Known,
-    /// Another process uses this identity now.
+    Accepted,
+    /// A process with a newer journal of this instance runs, or ran less than [`TENURE_MS`] ago.
     InUse,
-    /// The journal is older than the database: a restored copy.
-    Outdated,
+    /// No other process runs, but the journal is older than the database's record of this instance: it is a copy, or a
+    /// power failure lost its newest commits. It is not accepted yet.
+    Behind,
 }
 
 /// Creates missing tables. Returns the schema of the database.
@@ -107,8 +109,12 @@ pub(crate) async fn make_tables(client: &Client) -> Result<i64, Error> {
     }
 }
 
-/// Registers an instance by its pending token.
-pub(crate) async fn register(client: &mut Client, instance: &Instance) -> Result<Registered, Error> {
+/// Registers an instance by its pending token. `has_caught_up` accepts a journal that was behind.
+pub(crate) async fn register(
+    client: &mut Client,
+    instance: &Instance,
+    has_caught_up: bool,
+) -> Result<Registered, Error> {
     let transaction = client.transaction().await?;
     let found = transaction
         .query_typed_opt(
@@ -119,8 +125,15 @@ pub(crate) async fn register(client: &mut Client, instance: &Instance) -> Result
     if let Some(found) = found {
         let (token, is_forfeited, is_alive): (String, bool, bool) =
             (found.get(0), found.get(1), found.get(2));
-        if token != instance.token && token != instance.pending && !is_forfeited {
-            return Ok(if is_alive { Registered::InUse } else { Registered::Outdated });
+        // A journal writes its next token before the database learns it. So the newest journal knows the database's
+        // token, even if the process was killed, and a copy from before the last token does not.
+        if token != instance.token && token != instance.pending {
+            if is_alive && !is_forfeited {
+                return Ok(Registered::InUse);
+            }
+            if !has_caught_up {
+                return Ok(Registered::Behind);
+            }
         }
     }
     transaction
@@ -135,15 +148,30 @@ pub(crate) async fn register(client: &mut Client, instance: &Instance) -> Result
         )
         .await?;
     transaction.commit().await?;
-    Ok(Registered::Known)
+    Ok(Registered::Accepted)
 }
 
-/// Returns the budgets of which this instance has an open share.
-pub(crate) async fn open_shares(client: &Client, id: &str) -> Result<Vec<BudgetKey>, Error> {
-    let sql = "SELECT scope, subject, span, unit FROM em_shares WHERE instance = $1 AND granted > spent";
-    let rows = client.query_typed(sql, &[(&id, Type::TEXT)]).await?;
-    let key = |row: &Row| BudgetKey::of_words(row.get(0), unescaped(row.get(1)), row.get(2), row.get(3));
-    Ok(rows.iter().map(key).collect())
+/// Ends the session of an instance that reported everything: another process may continue its journal at once.
+pub(crate) async fn leave(client: &Client, instance: &Instance) -> Result<(), Error> {
+    let sql = "UPDATE em_instances SET expires = clock_timestamp() WHERE id = $1 AND token = $2";
+    let parameters: [(&(dyn ToSql + Sync), Type); 2] =
+        [(&instance.id, Type::TEXT), (&instance.token, Type::TEXT)];
+    client.execute_typed(sql, &parameters).await.map(|_| ())
+}
+
+/// Returns the budgets of which this instance has an open share, or all its budgets, with what it reported as spent.
+pub(crate) async fn shares_of(
+    client: &Client,
+    id: &str,
+    is_all: bool,
+) -> Result<Vec<(BudgetKey, u64)>, Error> {
+    let sql = "SELECT scope, subject, span, unit, spent FROM em_shares WHERE instance = $1 AND ($2 OR granted > spent)";
+    let rows = client.query_typed(sql, &[(&id, Type::TEXT), (&is_all, Type::BOOL)]).await?;
+    let share = |row: &Row| {
+        let key = BudgetKey::of_words(row.get(0), unescaped(row.get(1)), row.get(2), row.get(3));
+        (key, natural(row.get(4)))
+    };
+    Ok(rows.iter().map(share).collect())
 }
 
 /// Frees the unspent shares of a silent instance. Returns whether there is such an instance.
@@ -170,19 +198,26 @@ pub(crate) async fn forfeit(client: &mut Client, id: &str) -> Result<bool, Error
 }
 
 /// Reports everything that is due, in one transaction that can be repeated: rows have a key, and shares are absolute.
+/// The pending token, if any, becomes the token.
 pub(crate) async fn exchange(
     client: &mut Client,
     instance: &Instance,
     due: &Due,
 ) -> Result<Exchanged, Error> {
+    let next = if instance.pending.is_empty() { &instance.token } else { &instance.pending };
     let transaction = client.transaction().await?;
     let known = transaction
         .query_typed_opt(
-            "UPDATE em_instances SET expires = clock_timestamp() + $3 * interval '1 millisecond'
+            "UPDATE em_instances SET expires = clock_timestamp() + $3 * interval '1 millisecond', token = $4
              WHERE id = $1 AND token = $2 AND NOT is_forfeited
              RETURNING (SELECT count(*) FROM em_instances o WHERE o.expires > clock_timestamp()),
                (SELECT value FROM em_meta WHERE name = 'key_version')",
-            &[(&instance.id, Type::TEXT), (&instance.token, Type::TEXT), (&integer(TENURE_MS), Type::INT8)],
+            &[
+                (&instance.id, Type::TEXT),
+                (&instance.token, Type::TEXT),
+                (&integer(TENURE_MS), Type::INT8),
+                (next, Type::TEXT),
+            ],
         )
         .await?;
     let Some(known) = known else { return Ok(Exchanged::Unknown) };

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio_postgres::Client;
 
-use super::connect::{connect, words};
+use super::connect::{Unconnected, connect, of_database};
 use super::database::{self, Exchanged, Registered};
 use super::{State, locked};
 use crate::engine::journal::{self, Due, Instance, ShareRequest};
@@ -26,6 +26,8 @@ const PAUSE: Duration = Duration::from_millis(8);
 const DEADLINE: Duration = Duration::from_secs(8);
 /// Pause after a failure.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
+/// How often the token of this instance changes. A copy of the journal is refused once its tokens are older.
+const TOKEN_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a closing instance tries to report its remaining data to the database.
 const CLOSING_TIME: Duration = Duration::from_secs(5);
 
@@ -42,12 +44,13 @@ struct Worker {
     instance: Instance,
     client: Option<Client>,
     rows_seen: u64,
+    renewed_token: Instant,
 }
 
 /// Works until the store is closed. Reports the result of the first attempt: an error if the database rejects this
-/// instance.
+/// instance, `None` if it accepts it or cannot be reached.
 pub(crate) async fn run(state: Arc<State>, instance: Instance, started: mpsc::Sender<Option<StoreError>>) {
-    let mut worker = Worker { state, instance, client: None, rows_seen: 0 };
+    let mut worker = Worker { state, instance, client: None, rows_seen: 0, renewed_token: Instant::now() };
     let first = worker.connect().await;
     let refused = match first {
         Err(Failure::Final(error)) => Some(error),
@@ -75,7 +78,12 @@ impl Worker {
             self.note(outcome.err());
             if is_closing {
                 let since = *closing_since.get_or_insert_with(Instant::now);
-                if (is_told && !is_more && self.is_empty().await) || since.elapsed() > CLOSING_TIME {
+                let is_done = is_told && !is_more && self.is_empty().await;
+                if is_done && let Some(client) = &self.client {
+                    // If it fails, the instance counts as running for a minute.
+                    let _ = tokio::time::timeout(CLOSING_TIME, database::leave(client, &self.instance)).await;
+                }
+                if is_done || since.elapsed() > CLOSING_TIME {
                     return;
                 }
             }
@@ -134,8 +142,11 @@ impl Worker {
             self.connect().await?;
         }
         let leases = Arc::clone(&self.state.leases);
-        let prepared =
-            self.state.writer.write(move |session| journal::prepare(session, &leases, &requests, is_closing));
+        let renewed = self.renew_token().then(|| self.instance.clone());
+        let prepared = self.state.writer.write(move |session| {
+            renewed.iter().try_for_each(|instance| journal::name(session, instance))?;
+            journal::prepare(session, &leases, &requests, is_closing)
+        });
         let due = prepared.await.map_err(Failure::Lost)?;
         let sent_ms = self.state.clock.now_ms();
         let lost = |detail: String| Failure::Lost(self.state.address.failed(detail));
@@ -143,7 +154,7 @@ impl Worker {
         let exchanged =
             tokio::time::timeout(DEADLINE, database::exchange(client, &self.instance, &due)).await;
         let exchanged = exchanged.map_err(|_| lost(format!("no answer within {DEADLINE:?}")))?;
-        match exchanged.map_err(|error| lost(words(&error)))? {
+        match exchanged.map_err(|error| lost(of_database(&error).detail))? {
             Exchanged::Unknown => {
                 // Registering again discards what was granted.
                 self.client = None;
@@ -151,6 +162,9 @@ impl Worker {
                 Err(lost("it does not know this instance any more: its shares were forfeited".to_owned()))
             }
             Exchanged::Done { granted, keys_version } => {
+                if !self.instance.pending.is_empty() {
+                    self.instance.token = mem::take(&mut self.instance.pending);
+                }
                 let Due { through, is_more, .. } = due;
                 let leases = Arc::clone(&self.state.leases);
                 locked(&self.state.requests).note(&granted);
@@ -166,12 +180,21 @@ impl Worker {
         }
     }
 
+    /// Chooses the next token from time to time. The journal records it before the database does.
+    fn renew_token(&mut self) -> bool {
+        let is_due = self.renewed_token.elapsed() >= TOKEN_INTERVAL && self.instance.pending.is_empty();
+        if is_due {
+            (self.instance.pending, self.renewed_token) = (random(), Instant::now());
+        }
+        is_due
+    }
+
     async fn read_keys(&mut self) -> Result<(), Failure> {
         let lost = |detail: String| Failure::Lost(self.state.address.failed(detail));
         let Some(client) = &mut self.client else { return Ok(()) };
         let read = tokio::time::timeout(DEADLINE, database::keys(client)).await;
         let read = read.map_err(|_| lost(format!("no answer within {DEADLINE:?}")))?;
-        let (version, keys, secrets) = read.map_err(|error| lost(words(&error)))?;
+        let (version, keys, secrets) = read.map_err(|error| lost(of_database(&error).detail))?;
         let replaced =
             self.state.writer.write(move |session| journal::replace_keys(session, version, &keys, &secrets));
         replaced.await.map_err(Failure::Lost)?;
@@ -182,10 +205,7 @@ impl Worker {
     /// Connects, creates missing tables, and registers this instance.
     async fn connect(&mut self) -> Result<(), Failure> {
         let address = self.state.address.clone();
-        let mut client = connect(&address).await.map_err(|unconnected| {
-            let error = address.failed(unconnected.detail);
-            if unconnected.is_final { Failure::Final(error) } else { Failure::Lost(error) }
-        })?;
+        let mut client = connect(&address).await.map_err(|unconnected| self.state.failed(unconnected))?;
         let registering = tokio::time::timeout(DEADLINE, self.register(&mut client)).await;
         registering
             .map_err(|_| Failure::Lost(address.failed(format!("no answer within {DEADLINE:?}"))))??;
@@ -194,13 +214,8 @@ impl Worker {
     }
 
     async fn register(&mut self, client: &mut Client) -> Result<(), Failure> {
-        let address = self.state.address.clone();
-        let lost = |error: tokio_postgres::Error| {
-            // A table that may not be created, or that differs from the expected one.
-            let is_final = error.code().is_some_and(|code| code.code().starts_with("42"));
-            let failed = address.statement_failed(&error);
-            if is_final { Failure::Final(failed) } else { Failure::Lost(failed) }
-        };
+        let state = Arc::clone(&self.state);
+        let lost = |error: tokio_postgres::Error| state.failed(of_database(&error));
         let found = database::make_tables(client).await.map_err(lost)?;
         self.state.address.check_schema(found).map_err(Failure::Final)?;
         // Perhaps only a connection of this process was lost: the database then still knows the token.
@@ -208,28 +223,27 @@ impl Worker {
             self.instance.pending = random();
             self.write_name().await?;
         }
-        match database::register(client, &self.instance).await.map_err(lost)? {
-            Registered::Known => {}
-            Registered::InUse => {
-                return Err(Failure::Final(StoreError::JournalInUse { path: self.state.path.clone() }));
-            }
-            Registered::Outdated => {
-                tracing::error!(
-                    "the journal is an older copy: this instance goes on under another name, and what the other was granted stays held"
-                );
-                self.instance =
-                    Instance { id: random(), token: String::new(), pending: random(), ..Instance::default() };
-                self.write_name().await?;
-                database::register(client, &self.instance).await.map_err(lost)?;
-            }
+        let mut registered = database::register(client, &self.instance, false).await.map_err(lost)?;
+        if registered == Registered::Behind {
+            tracing::warn!(
+                "the journal is older than the database's record of this instance, and catches up"
+            );
+            let spent = database::shares_of(client, &self.instance.id, true).await.map_err(lost)?;
+            // Before the database accepts it, so that a process that is killed here starts over.
+            let caught_up = self.state.writer.write(move |session| journal::catch_up(session, &spent));
+            caught_up.await.map_err(Failure::Lost)?;
+            registered = database::register(client, &self.instance, true).await.map_err(lost)?;
+        }
+        if registered != Registered::Accepted {
+            return Err(Failure::Final(StoreError::InstanceInUse { path: self.state.path.clone() }));
         }
         self.instance.token = mem::take(&mut self.instance.pending);
         self.write_name().await?;
-        let keys = database::open_shares(client, &self.instance.id).await.map_err(lost)?;
+        let open = database::shares_of(client, &self.instance.id, false).await.map_err(lost)?;
         let leases = Arc::clone(&self.state.leases);
         let forgotten = self.state.writer.write(move |session| {
             journal::forget_grants(session, &leases)?;
-            journal::mark(session, &keys)
+            journal::mark(session, &open)
         });
         forgotten.await.map_err(Failure::Lost)
     }
@@ -255,6 +269,13 @@ impl Worker {
             _ => {}
         }
         *known = failure;
+    }
+}
+
+impl State {
+    fn failed(&self, unconnected: Unconnected) -> Failure {
+        let error = self.address.failed(unconnected.detail);
+        if unconnected.is_final { Failure::Final(error) } else { Failure::Lost(error) }
     }
 }
 
