@@ -204,6 +204,14 @@ pub enum StoreError {
         /// The journal's file.
         path: PathBuf,
     },
+    /// No journal can be at this path.
+    #[error("the journal `{path}` cannot be used: {detail}; name another file with the key `journal`")]
+    Journal {
+        /// The journal's file.
+        path: PathBuf,
+        /// Why not.
+        detail: String,
+    },
     /// A PostgreSQL store was configured without a journal.
     #[error("a PostgreSQL store needs `journal`, the path of a SQLite file of this instance alone")]
     NoJournal,
@@ -241,6 +249,21 @@ impl StoreError {
             Self::InstanceInUse { .. } => "another gateway uses a copy of this one's journal".to_owned(),
             other => other.to_string(),
         }
+    }
+
+    /// Returns the same error of a file that is a journal: other settings name it.
+    pub(crate) fn of_journal(self) -> Self {
+        let (path, detail) = match self {
+            Self::NoFolder { path } => (path, "its folder does not exist: create it".to_owned()),
+            Self::NoFile { path } => (path, "it does not exist: `endmark serve` creates it".to_owned()),
+            Self::NotADatabase { path } => (path, "it is not a SQLite database".to_owned()),
+            Self::NoPlace { path, detail } => (path, detail),
+            Self::Denied { path, detail } => {
+                (path, format!("{detail}; check the permissions of the file and its folder"))
+            }
+            other => return other,
+        };
+        Self::Journal { path, detail }
     }
 
     pub(crate) fn of_io(path: &Path, error: &io::Error) -> Self {

@@ -105,6 +105,11 @@ impl StoreLocation {
         self.postgres.as_ref()
     }
 
+    /// Returns the error of this location's file, with the setting that names the file.
+    pub(crate) fn failed(&self, error: StoreError) -> StoreError {
+        if self.postgres.is_some() { error.of_journal() } else { error }
+    }
+
     /// Creates the folder if it is Endmark's own.
     pub(crate) fn make_folder(&self) -> Result<(), StoreError> {
         let Some(folder) = self.path.parent().filter(|_| self.makes_folder) else { return Ok(()) };

@@ -99,7 +99,8 @@ impl Store {
             Session::open(path, tuning.busy_timeout, |connection| match location.postgres() {
                 Some(postgres) => Ok(Some((postgres, journal::open(connection, path, &random())?))),
                 None => journal::refuse(connection, path).map(|()| None),
-            })?;
+            })
+            .map_err(|error| location.failed(error))?;
         let slate = Arc::new(Slate::new(owner));
         let name = Arc::from(slate.owner());
         let leases = Arc::new(Leases::new());

@@ -62,7 +62,7 @@ impl Reader {
     pub fn open(location: &StoreLocation) -> Result<Self, StoreError> {
         let location = location.absolute();
         let path = location.path();
-        let connection = open_for_reading(path)?;
+        let connection = open_for_reading(path).map_err(|error| location.failed(error))?;
         migrate::check(&connection, path)?;
         Ok(Self { connection, path: path.to_owned() })
     }
