@@ -25,9 +25,19 @@ pub enum ConfigError {
     NoBaseUrl { name: String, origin: Origin },
     #[error("flag --set: `{0}` is not KEY=VALUE")]
     NotAnAssignment(String),
+    #[error("{} problems:{}", .0.len(), .0.iter().map(|error| format!("\n  {error}")).collect::<String>())]
+    Several(Vec<ConfigError>),
 }
 
 impl ConfigError {
+    /// Returns all errors as one, if there are any.
+    pub(crate) fn all(mut errors: Vec<Self>) -> Result<(), Self> {
+        match errors.len() {
+            0 | 1 => errors.pop().map_or(Ok(()), Err),
+            _ => Err(Self::Several(errors)),
+        }
+    }
+
     /// Returns the code for programs.
     pub fn code(&self) -> &'static str {
         match self {
@@ -36,6 +46,7 @@ impl ConfigError {
             Self::UnknownKey { .. } => "unknown_key",
             Self::Value { .. } | Self::Name { .. } | Self::NotAnAssignment(_) => "invalid_value",
             Self::NoBaseUrl { .. } => "missing_setting",
+            Self::Several(errors) => errors.first().map_or("invalid_value", Self::code),
         }
     }
 
@@ -55,6 +66,7 @@ impl ConfigError {
             Self::NoBaseUrl { .. } => {
                 Some("Say where it is, like `base_url = \"http://127.0.0.1:8080/v1\"`.".to_owned())
             }
+            Self::Several(errors) => errors.iter().find_map(Self::hint),
             Self::NotAnAssignment(_) => Some("Write it like `--set resume.mode=on`.".to_owned()),
         }
     }

@@ -76,7 +76,7 @@ impl Kind<StoreLocation> for StorePlace {
         StoreLocation::parse(&given.text()?).map_err(|error| match error {
             // It never contains the URL, which may hold a password.
             LocationError::Postgres(error) => format!("a usable URL of PostgreSQL: {error}"),
-            _ => "the path of a SQLite file, like \"sqlite:endmark.db\"".to_owned(),
+            _ => "a SQLite file, like \"sqlite:endmark.db\", or a URL of PostgreSQL, like \"postgres://USER@HOST/DATABASE\"".to_owned(),
         })
     }
 

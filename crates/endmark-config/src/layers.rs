@@ -106,13 +106,18 @@ impl Layers {
         Ok(())
     }
 
-    /// Sets the values of the environment. Returns a warning for each name without a meaning.
-    pub(crate) fn set_environment(&mut self, environment: &Environment) -> Result<Vec<String>, ConfigError> {
+    /// Sets the values of the environment, and adds what is wrong with them. Returns a warning for each name without a
+    /// meaning.
+    pub(crate) fn set_environment(
+        &mut self,
+        environment: &Environment,
+        faults: &mut Vec<ConfigError>,
+    ) -> Vec<String> {
         let mut warnings = Vec::new();
         for (variable, name) in environment::OTHER_NAMES {
             if let Some(value) = environment.get(variable) {
                 let origin = Origin::Environment(variable.to_owned());
-                self.set(name, &Given::Written(value.to_owned()), origin, None)?;
+                faults.extend(self.set(name, &Given::Written(value.to_owned()), origin, None).err());
             }
         }
         for (variable, value) in environment.beginning_with(environment::PREFIX) {
@@ -123,7 +128,7 @@ impl Layers {
                 continue;
             }
             if let Some(name) = self.key_of_variable(variable) {
-                self.set(&name, &given, origin, None)?;
+                faults.extend(self.set(&name, &given, origin, None).err());
             } else if ![environment::CONFIG, environment::LOG].contains(&variable) {
                 let known = KEYS
                     .iter()
@@ -135,11 +140,11 @@ impl Layers {
                     .push(format!("the environment variable `{variable}` means nothing to Endmark{hint}"));
             }
         }
-        Ok(warnings)
+        warnings
     }
 
     /// Adds the defaults that depend on other values, and checks the whole.
-    pub(crate) fn finish(&mut self) -> Result<(), ConfigError> {
+    pub(crate) fn finish(&mut self, environment: &Environment) -> Result<(), ConfigError> {
         self.settings.has_own_upstreams = !self.settings.upstreams.is_empty();
         if self.settings.upstreams.is_empty() {
             // The gateway's own default. Keys without a file refer to it by its name.
@@ -151,43 +156,62 @@ impl Layers {
                 ..Upstream::new(&known.name)
             }));
         }
-        for upstream in &self.settings.upstreams {
-            if upstream.base_url.is_none() {
-                let said = UPSTREAM_KEYS
-                    .iter()
-                    .map(|key| self.provenance.of(&format!("upstreams.{}.{key}", upstream.name)));
-                let origin =
-                    said.into_iter().find(|origin| *origin != Origin::Default).unwrap_or(Origin::Default);
-                return Err(ConfigError::NoBaseUrl { name: upstream.name.clone(), origin });
-            }
-            self.check_fallback(upstream)?;
-        }
-        self.check_prices()?;
-        self.check_tls()?;
-        self.finish_store()
+        let upstreams = &self.settings.upstreams;
+        let mut faults: Vec<_> =
+            upstreams.iter().filter_map(|upstream| self.check_upstream(upstream).err()).collect();
+        faults.extend(self.check_prices().err());
+        faults.extend(self.check_tls().err());
+        faults.extend(self.finish_store(environment));
+        ConfigError::all(faults)
     }
 
-    /// Gives a PostgreSQL store its journal, and refuses what would work in this instance alone.
-    fn finish_store(&mut self) -> Result<(), ConfigError> {
-        let refused = |key: &str, expected: &str| {
-            let (key, origin, expected) = (key.to_owned(), self.provenance.of(key), expected.to_owned());
-            Err(ConfigError::Value { key, origin, expected })
+    fn check_upstream(&self, upstream: &Upstream) -> Result<(), ConfigError> {
+        if upstream.base_url.is_some() {
+            return self.check_fallback(upstream);
+        }
+        let said =
+            UPSTREAM_KEYS.iter().map(|key| self.provenance.of(&format!("upstreams.{}.{key}", upstream.name)));
+        let origin = said.into_iter().find(|origin| *origin != Origin::Default).unwrap_or(Origin::Default);
+        Err(ConfigError::NoBaseUrl { name: upstream.name.clone(), origin })
+    }
+
+    /// Gives a PostgreSQL store its journal and its password, and returns what would work in this instance alone or
+    /// cannot be used.
+    fn finish_store(&mut self, environment: &Environment) -> Vec<ConfigError> {
+        let refused = |key: &str, expected: String| {
+            let (key, origin) = (key.to_owned(), self.provenance.of(key));
+            ConfigError::Value { key, origin, expected }
         };
         let files = &self.settings.files;
         // A single command may name another store than the configuration.
         let is_named_by_flag = matches!(self.provenance.of("store"), Origin::Flag(_));
-        let journal = match (files.store.postgres(), &files.journal) {
-            (None, Some(_)) if !is_named_by_flag => {
-                return refused("journal", "left out: only a PostgreSQL store has a journal");
+        let Some(postgres) = files.store.postgres() else {
+            if files.journal.is_none() || is_named_by_flag {
+                return Vec::new();
             }
-            (None, _) => return Ok(()),
-            (Some(_), None) => {
-                return refused(
-                    "store",
-                    "a SQLite file, or set `journal`, a SQLite file of this instance alone",
-                );
-            }
-            (Some(_), Some(journal)) => journal.clone(),
+            return vec![refused("journal", "left out: only a PostgreSQL store has a journal".to_owned())];
+        };
+        let mut faults = Vec::new();
+        if files.journal.is_none() {
+            let expected = "a SQLite file, or set `journal`, a SQLite file of this instance alone";
+            faults.push(refused("store", expected.to_owned()));
+        }
+        if let Some(missing) = postgres.root_file().filter(|file| !file.is_file()) {
+            let missing = missing.display();
+            faults.push(refused(
+                "store",
+                format!("a URL whose `sslrootcert` is a PEM file: there is no file `{missing}`"),
+            ));
+        }
+        let password = match &files.store_password {
+            Some(source) => match source.read(environment, "the password of the database") {
+                Ok(password) => Some(password.reveal().to_owned()),
+                Err(error) => {
+                    faults.push(refused("store_password", format!("a password: {error}")));
+                    None
+                }
+            },
+            None => environment.get("PGPASSWORD").filter(|_| !postgres.has_password()).map(str::to_owned),
         };
         let gateway = &self.settings.gateway;
         for (key, is_on) in [
@@ -197,18 +221,21 @@ impl Layers {
             ("compact.emergency.enabled", gateway.compact.emergency.enabled),
         ] {
             if is_on {
-                return refused(
-                    key,
-                    "false with a PostgreSQL store: what it keeps would be known to one instance alone",
-                );
+                let expected =
+                    "false with a PostgreSQL store: what it keeps would be known to one instance alone";
+                faults.push(refused(key, expected.to_owned()));
             }
         }
         if self.provenance.of("budget.on_store_error") == Origin::Default {
             self.settings.budget.on_store_error = OnStoreError::Closed;
         }
-        let store = &mut self.settings.files.store;
-        *store = store.clone().with_journal(journal);
-        Ok(())
+        let files = &mut self.settings.files;
+        let mut store = files.store.clone().with_journal(files.journal.clone().unwrap_or_default());
+        if let Some(password) = password {
+            store = store.with_password(&password);
+        }
+        files.store = store;
+        faults
     }
 
     /// Half a price would give sums that are too small.

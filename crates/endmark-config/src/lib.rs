@@ -93,6 +93,7 @@ pub fn load(
     let mut layers = Layers::default();
     layers.settings.files.store = default_store(environment);
     layers.home = environment.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    let mut faults = Vec::new();
     if let Some(path) = &file {
         let text = if path == Path::new(NO_FILE) {
             Ok(String::new())
@@ -103,14 +104,17 @@ pub fn load(
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         for assignment in file::read(path, &text)? {
             let origin = Origin::File { path: path.clone(), line: assignment.line };
-            layers.set(&assignment.name, &assignment.given, origin, folder)?;
+            faults.extend(layers.set(&assignment.name, &assignment.given, origin, folder).err());
         }
     }
-    let mut warnings = layers.set_environment(environment)?;
+    let mut warnings = layers.set_environment(environment, &mut faults);
     for Override { flag, key, value } in overrides {
-        layers.set(key, &Given::Written(value.clone()), Origin::Flag(flag.clone()), None)?;
+        let given = Given::Written(value.clone());
+        faults.extend(layers.set(key, &given, Origin::Flag(flag.clone()), None).err());
     }
-    layers.finish()?;
+    // Values that could not be read would have further faults as a consequence.
+    ConfigError::all(faults)?;
+    layers.finish(environment)?;
     if layers.settings.files.store == StoreLocation::sqlite(STORE_FILE) {
         warnings.extend(without_home(environment, &layers.provenance));
     }

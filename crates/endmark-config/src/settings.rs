@@ -75,6 +75,8 @@ settings! {
         admin_key: Option<SecretSource> = None, Kept;
         /// Where everything is recorded: a SQLite file, or a PostgreSQL database that several instances share (docs/several-machines.md).
         store: StoreLocation = StoreLocation::sqlite(super::SHOWN_STORE), StorePlace;
+        /// With PostgreSQL: the password, instead of that of the URL or of the variable PGPASSWORD.
+        store_password: Option<SecretSource> = None, Kept;
         /// With PostgreSQL: a SQLite file of this instance alone, on a disk that survives a restart.
         journal: Option<PathBuf> = None, FilePath;
         /// Certificate authorities (PEM) for upstreams, in addition to the system's.

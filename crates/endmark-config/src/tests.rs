@@ -217,7 +217,7 @@ fn a_postgresql_store_has_a_journal_and_closes_budgets_when_it_fails() {
     let open = load_text(SHARED, &[], &["budget.on_store_error=open"]).unwrap();
     assert!(!open.settings.budget.for_gateway().is_closed_on_store_error);
     let shown = format!("{:?} {:?}", shown(&effective), effective.settings);
-    assert!(shown.contains("postgres://em@db.example/endmark") && !shown.contains("hunter2"));
+    assert!(shown.contains("postgres://em@db.example:5432/endmark") && !shown.contains("hunter2"));
     // A single command may read another store.
     let other =
         Override { flag: "--store".to_owned(), key: "store".to_owned(), value: "sqlite:a.db".to_owned() };
@@ -235,8 +235,53 @@ fn what_one_instance_alone_would_know_is_refused_with_postgresql() {
         ("[cap]\n", "[compact.window]\nenabled = true\n[cap]\n", "compact.window.enabled"),
         ("db.example/endmark", "db.example/endmark?sslmode=require", "sslmode"),
         ("postgres://em:hunter2@db.example/endmark", "sqlite:a.db", "journal"),
+        ("db.example/endmark", "db.example/endmark?sslrootcert=/missing.pem", "/missing.pem"),
+        ("db.example/endmark", "db.example/endmark?ssl=1", "`ssl`"),
+        ("hunter2", "hunter2%zz", "%25"),
+        ("postgres://", "postgre://", "postgres://USER:PASSWORD@HOST"),
+        ("postgres://", "db://", "postgres://USER@HOST"),
+        ("journal", "store_password = { file = \"/missing\" }\njournal", "/missing"),
     ] {
         let error = load_text(&SHARED.replace(from, to), &[], &[]).unwrap_err().to_string();
         assert!(error.contains(named) && !error.contains("hunter2"), "{error}");
     }
+}
+
+#[test]
+fn all_problems_are_reported_at_once() {
+    let wrong = SHARED.replace("[cap]\nenabled = false\n[compact.emergency]\nenabled = false\n", "");
+    let error = load_text(&wrong.replace("journal = \"j.db\"\n", ""), &[], &[]).unwrap_err();
+    let message = error.to_string();
+    for part in ["3 problems", "`journal`", "`cap.enabled`", "`compact.emergency.enabled`"] {
+        assert!(message.contains(part), "{message}");
+    }
+    assert_eq!(error.code(), "invalid_value");
+    let error = load_text("cap.max_chars = \"x\"\nunknown = 1\n", &[("ENDMARK_LISTEN", "x")], &["mode=on"]);
+    let error = error.unwrap_err();
+    assert!(error.to_string().contains("4 problems"), "{error}");
+    assert!(error.hint().is_some());
+}
+
+#[test]
+fn the_password_of_the_database_comes_from_a_file_or_the_environment() {
+    let (folder, path) = file(&SHARED.replace(":hunter2", ""));
+    let password = |variables: &[(&str, &str)], text: &str| {
+        std::fs::write(&path, text).unwrap();
+        let effective = load(&environment(variables), Some(&path), &[]).unwrap();
+        let shown = format!("{:?}", shown(&effective));
+        assert!(!shown.contains("from-"), "it is shown");
+        effective.settings.files.store
+    };
+    let without = SHARED.replace(":hunter2", "");
+    std::fs::write(folder.path().join("secret"), "from-file\n").unwrap();
+    let in_file = format!("store_password = {{ file = \"secret\" }}\n{without}");
+    let pg = ("PGPASSWORD", "from-pg");
+    let url = |password: &str| SHARED.replace("hunter2", password);
+    let of_url = |password: &str| StoreLocation::parse(url(password).split('"').nth(1).unwrap()).unwrap();
+    let expected = |password: &str| of_url(password).with_journal(folder.path().join("j.db"));
+    assert_eq!(password(&[pg], &without), expected("from-pg"));
+    assert_eq!(password(&[pg], &in_file), expected("from-file"));
+    assert_eq!(password(&[("ENDMARK_STORE_PASSWORD", "from-variable")], &without), expected("from-variable"));
+    assert_eq!(password(&[pg], &url("from-url")), expected("from-url"));
+    assert!(!password(&[], &without).postgres().unwrap().has_password());
 }
