@@ -8,7 +8,7 @@ mod parts;
 mod refused;
 mod reserved;
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub(crate) use endmark_context::budget::CLOSING_OUTPUT_TOKENS;
 use endmark_context::budget::{Rule, Scope, Unit};
@@ -23,6 +23,7 @@ use serde_json::json;
 pub(crate) use refused::NotAdmitted;
 pub(crate) use reserved::Reserved;
 
+use crate::seldom::Seldom;
 use crate::settings::{BudgetSettings, Settings};
 use crate::webhook::{Webhook, WebhookError};
 use crate::work;
@@ -207,7 +208,14 @@ impl Budgets {
         if self.settings.is_closed_on_store_error {
             return Err(NotAdmitted::StoreFails(error));
         }
-        tracing::error!(error, "a call is made without being held in its budgets: the store fails");
+        static STORE_FAILS: Seldom = Seldom::new();
+        if let Some(skipped) = STORE_FAILS.skipped(Instant::now()) {
+            tracing::error!(
+                error,
+                skipped,
+                "a call is made without being held in its budgets: the store fails"
+            );
+        }
         // A late hold is settled with the row of the call.
         reserved.keep();
         Ok(reserved)

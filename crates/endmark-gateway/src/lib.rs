@@ -27,6 +27,7 @@ mod rescue;
 mod rotations;
 mod route;
 mod scrub;
+mod seldom;
 mod settings;
 mod shaping;
 mod stack;

@@ -1,6 +1,6 @@
 //! Converts every error of the gateway itself to an HTTP response, in the form that the client's SDK knows.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use endmark_store::{SECRETS_BEGIN, StoreError};
 use endmark_wire::edit::Edits;
@@ -14,6 +14,7 @@ use crate::body::{AnyBody, full};
 use crate::budget::NotAdmitted;
 use crate::coding::UNDERSTOOD;
 use crate::keys::refused::KeyRefused;
+use crate::seldom::Seldom;
 use crate::settings::Upstream;
 use crate::upstream::{ReadError, UnclearCredential, UpstreamError};
 
@@ -300,6 +301,11 @@ impl Refusal {
         )
     }
 
+    /// Whether the reason is a failing store, or the database that it shares.
+    fn is_of_store(&self) -> bool {
+        matches!(self, Self::Store(_) | Self::Budget(NotAdmitted::StoreFails(_)))
+    }
+
     /// Returns the seconds after which to send the same request again, if time helps. The official clients wait that
     /// long.
     fn retry_after(&self) -> Option<u32> {
@@ -324,18 +330,32 @@ pub(crate) fn answer(refusal: &Refusal) -> (StatusCode, Option<u32>, Vec<u8>) {
 
 /// Returns the response to a request that could not be served.
 pub(crate) fn respond(refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
-    tracing::info!(kind = refusal.kind(), refusal = said(refusal), "refused");
+    log("", refusal);
     response(refusal, format)
 }
 
 /// Returns the response to a request that was admitted with this id and could not be served.
 pub(crate) fn respond_to(id: &str, refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
-    tracing::info!(request = id, kind = refusal.kind(), refusal = said(refusal), "refused");
+    log(id, refusal);
     let mut response = response(refusal, format);
     if let Ok(id) = HeaderValue::from_str(id) {
         response.headers_mut().insert(REQUEST, id);
     }
     response
+}
+
+/// Logs a refusal. While the store fails, it may be every request, so a line comes once in some seconds.
+fn log(id: &str, refusal: &Refusal) {
+    static STORE_FAILS: Seldom = Seldom::new();
+    let (kind, refusal, is_of_store) = (refusal.kind(), said(refusal), refusal.is_of_store());
+    match is_of_store.then(|| STORE_FAILS.skipped(Instant::now())) {
+        Some(None) => {}
+        Some(Some(skipped @ 1..)) => {
+            tracing::info!(request = id, kind, refusal, skipped, "refused, as were others before");
+        }
+        _ if id.is_empty() => tracing::info!(kind, refusal, "refused"),
+        _ => tracing::info!(request = id, kind, refusal, "refused"),
+    }
 }
 
 fn response(refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {

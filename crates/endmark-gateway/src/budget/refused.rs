@@ -11,12 +11,14 @@ use crate::settings::BudgetSettings;
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum NotAdmitted {
     /// A budget is used up, or would be.
-    #[error("{}", said(.claim, .account, *.resets_at))]
+    #[error("{}", said(.claim, .account, *.resets_at, *.is_own))]
     UsedUp {
         claim: Box<Claim>,
         account: Account,
         /// Seconds since 1970; `None` if it never resets.
         resets_at: Option<u64>,
+        /// Whether it is the budget that a key was made with.
+        is_own: bool,
     },
     /// Its cost is unknown.
     #[error(
@@ -34,7 +36,12 @@ impl NotAdmitted {
     pub(super) fn used_up(used_up: UsedUp, settings: &BudgetSettings, at: Moment) -> Self {
         let UsedUp { claim, account } = used_up;
         let resets_at = Period::of_window(&claim.window).resets_at(at, &settings.zone);
-        Self::UsedUp { claim: Box::new(claim), account, resets_at }
+        let period = Period::of_window(&claim.window);
+        let is_configured = settings.rules.iter().any(|rule| {
+            (rule.scope, rule.unit, rule.period, rule.limit) == (claim.scope, claim.unit, period, claim.limit)
+        });
+        let is_own = claim.scope == Scope::Key && !is_configured;
+        Self::UsedUp { claim: Box::new(claim), account, resets_at, is_own }
     }
 
     /// Whether calls in progress hold what is left, so that it may fit when they are over.
@@ -44,7 +51,7 @@ impl NotAdmitted {
 
     /// Returns the details for programs, or `None` if no budget is meant.
     pub(crate) fn details(&self) -> Option<Value> {
-        let Self::UsedUp { claim, account, resets_at } = self else { return None };
+        let Self::UsedUp { claim, account, resets_at, .. } = self else { return None };
         Some(json!({
             "budget": claim.scope.name(),
             "subject": claim.subject,
@@ -60,7 +67,7 @@ impl NotAdmitted {
 }
 
 /// Returns which budget it is, its state, and what to do.
-fn said(claim: &Claim, account: &Account, resets_at: Option<u64>) -> String {
+fn said(claim: &Claim, account: &Account, resets_at: Option<u64>, is_own: bool) -> String {
     let whose = match claim.scope {
         Scope::Session => format!("of the session {}", claim.subject),
         Scope::Key if claim.subject.is_empty() => "of requests without a key".to_owned(),
@@ -76,6 +83,11 @@ fn said(claim: &Claim, account: &Account, resets_at: Option<u64>) -> String {
     };
     let is_for_now = account.may_admit(claim.amount);
     let is_too_large = !account.is_closed && claim.amount > account.limit;
+    let more = if is_own {
+        "use a key with a larger budget: `endmark keys add NAME` makes one"
+    } else {
+        "raise its limit under [budget]"
+    };
     let next = match (claim.scope, resets_at) {
         _ if is_for_now => {
             "other calls hold the rest: send it again when one of them is over, or name smaller output limits"
@@ -89,10 +101,8 @@ fn said(claim: &Claim, account: &Account, resets_at: Option<u64>) -> String {
             let unit = if unit == Unit::NanoUsd { " --usd" } else { "" };
             format!("`endmark budget raise {} +N{unit}` adds to it", claim.subject)
         }
-        (_, Some(at)) => {
-            format!("it begins anew at {at} (seconds since 1970), or raise its limit under [budget]")
-        }
-        (_, None) => "raise its limit under [budget]".to_owned(),
+        (_, Some(at)) => format!("it begins anew at {at} (seconds since 1970), or {more}"),
+        (_, None) => more.to_owned(),
     };
     let why = match account {
         Account { is_closed: true, .. } => "is used up",

@@ -1,0 +1,38 @@
+//! Limits log lines about a lasting failure that affects every request.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Minimum time between two lines.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// Events of which one in some seconds is logged.
+#[derive(Debug)]
+pub(crate) struct Seldom(Mutex<(Option<Instant>, u64)>);
+
+impl Seldom {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new((None, 0)))
+    }
+
+    /// Counts an event. If it is to be logged, returns how many events before it were not.
+    pub(crate) fn skipped(&self, now: Instant) -> Option<u64> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (last, skipped) = *state;
+        let is_due = last.is_none_or(|last| now.saturating_duration_since(last) >= INTERVAL);
+        *state = if is_due { (Some(now), 0) } else { (last, skipped + 1) };
+        is_due.then_some(skipped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_event_in_some_seconds_is_logged_with_the_number_of_those_before() {
+        let (seldom, begin) = (Seldom::new(), Instant::now());
+        let at = |seconds| seldom.skipped(begin + Duration::from_secs(seconds));
+        assert_eq!([0, 1, 4, 5, 9, 12, 30].map(at), [Some(0), None, None, Some(2), None, Some(1), Some(0)]);
+    }
+}
