@@ -11,7 +11,7 @@ CREATE TABLE IF NOT EXISTS em_instances (
   is_forfeited boolean NOT NULL DEFAULT false,
   expires timestamptz NOT NULL);
 
--- Budgets over all instances. `committed` is the sum over shares of `granted`, or of `spent` where that is more.
+-- Budgets over all instances. `extra` was added to the configured limit. `committed` is the sum over shares of `granted`, or of `spent` where that is more.
 CREATE TABLE IF NOT EXISTS em_budgets (
   scope text NOT NULL,
   subject text NOT NULL,
@@ -20,6 +20,7 @@ CREATE TABLE IF NOT EXISTS em_budgets (
   spent bigint NOT NULL DEFAULT 0,
   committed bigint NOT NULL DEFAULT 0,
   is_tight boolean NOT NULL DEFAULT false,
+  extra bigint NOT NULL DEFAULT 0,
   PRIMARY KEY (scope, subject, span, unit));
 
 CREATE TABLE IF NOT EXISTS em_shares (

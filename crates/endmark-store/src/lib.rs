@@ -77,5 +77,5 @@ pub use refusals::RefusedRequest;
 pub use runs::{RunEventRecord, RunRecord, RunTask, StoredRun, StoredRunEvent};
 pub use scrub::{NoSecrets, Scrub};
 pub use shared::address::{PostgresAddress, PostgresAddressError};
-pub use shared::inspect::{DatabaseState, forfeit_instance, inspect_database};
+pub use shared::inspect::{DatabaseState, SharedBudgets, forfeit_instance, inspect_database};
 pub use store::Store;

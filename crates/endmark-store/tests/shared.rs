@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use endmark_context::budget::{Scope, Unit};
 use endmark_store::{
-    CallSettled, CallStarted, Claim, Held, Hold, NoSecrets, Purpose, Store, StoreError, StoreLocation, Tokens,
+    CallSettled, CallStarted, Claim, Held, Hold, NoSecrets, Purpose, SharedBudgets, Store, StoreError,
+    StoreLocation, Tokens,
 };
 use testkit::Postgres;
 
@@ -179,6 +180,40 @@ async fn calls_go_on_in_what_was_granted_while_the_database_is_gone_and_their_ro
     store.close().await;
     assert_eq!(number(&postgres, SPENT), number(&postgres, BILLED));
     assert_eq!(number(&postgres, COMMITTED), number(&postgres, BILLED));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_budget_that_is_raised_is_larger_for_all_instances() {
+    const LIMIT: u64 = 1_000;
+    let Some(postgres) = Postgres::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let open = |name: &str| Store::open(&location(&postgres, &folder.path().join(name))).unwrap();
+    let stores = [open("a.db"), open("b.db")];
+    // The budget of all requests does not matter here.
+    let call = async |store: &Store, id: &str, amount| {
+        let mut hold = hold(id, "session", LIMIT, amount);
+        hold.claims.remove(0);
+        let held = store.recorder(NoSecrets).hold(hold).await.unwrap();
+        matches!(held, Held::Fits { .. })
+    };
+    assert!(call(&stores[0], "em_1", 900).await && !call(&stores[1], "em_2", 200).await);
+    let budgets = SharedBudgets::open(stores[0].location()).await.unwrap();
+    assert_eq!(budgets.sessions("sess", Unit::Tokens).await.unwrap(), ["session"]);
+    assert!(budgets.sessions("sess", Unit::NanoUsd).await.unwrap().is_empty());
+    assert!(!budgets.raise("sess", Unit::Tokens, 500).await.unwrap());
+    assert!(budgets.raise("session", Unit::Tokens, 500).await.unwrap());
+    assert!(call(&stores[1], "em_3", 200).await, "1,100 of 1,500");
+    // The other instance may have to return what it was granted beyond its call.
+    let mut tries = 0;
+    while !call(&stores[0], &format!("em_4_{tries}"), 400).await {
+        tries += 1;
+        assert!(tries < 100, "1,500 of 1,500");
+    }
+    assert!(!call(&stores[0], "em_5", 1).await && !call(&stores[1], "em_6", 1).await, "1,500 of 1,500");
+    for store in &stores {
+        assert_eq!(store.reader().unwrap().budgets().unwrap()[0].extra, 500);
+        store.close().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -84,6 +84,8 @@ pub(crate) struct GrantedShare {
     pub(crate) granted: u64,
     pub(crate) spent_elsewhere: u64,
     pub(crate) is_tight: bool,
+    /// What was added to the configured limit.
+    pub(crate) extra: u64,
 }
 
 /// Makes a new file the journal of an instance, or checks that it is one. Error if the file is a store with records
@@ -323,8 +325,17 @@ pub(crate) fn apply(
     shares: &[GrantedShare],
 ) -> Result<(), Fault> {
     connection.prepare_cached("DELETE FROM journal_rows WHERE number <= ?1")?.execute([through])?;
-    for GrantedShare { key, reported, granted, spent_elsewhere, .. } in shares {
+    for GrantedShare { key, reported, granted, spent_elsewhere, extra, .. } in shares {
         let (scope, unit) = (key.scope.name(), key.unit.name());
+        if *extra > 0 {
+            connection
+                .prepare_cached(
+                    "INSERT INTO budgets (scope, subject, window, unit, extra) VALUES (?1, ?2, ?3, ?4, ?5)
+                     ON CONFLICT (scope, subject, window, unit) DO UPDATE
+                     SET extra = excluded.extra, is_closed = 0, warned_percent = 0 WHERE extra <> excluded.extra",
+                )?
+                .execute(params![scope, key.subject, key.window, unit, amount(*extra)])?;
+        }
         connection
             .prepare_cached(
                 "INSERT INTO journal_shares (scope, subject, window, unit, granted, spent_elsewhere)
@@ -410,6 +421,7 @@ mod tests {
             granted: 10,
             spent_elsewhere: 0,
             is_tight: false,
+            extra: 0,
         });
         apply(&session, &leases, 0, &shares).unwrap();
         // A call in progress holds a part, which stays granted.

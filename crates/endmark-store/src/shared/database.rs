@@ -1,7 +1,7 @@
 //! SQL statements for PostgreSQL. They are typed and unnamed and need no session state, so they work through a
 //! transaction pooler.
 
-use endmark_context::budget::{Pool, Share, TENURE_MS};
+use endmark_context::budget::{Pool, Share, ShareReport, TENURE_MS, Unit};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row, Transaction};
 
@@ -304,7 +304,7 @@ async fn shares(
     parameters.push((&instance.id, Type::TEXT));
     let found = transaction
         .query_typed(
-            "SELECT k.place, b.spent, b.committed, b.is_tight, coalesce(s.granted, 0), coalesce(s.spent, 0)
+            "SELECT k.place, b.spent, b.committed, b.is_tight, coalesce(s.granted, 0), coalesce(s.spent, 0), b.extra
              FROM unnest($1, $2, $3, $4) WITH ORDINALITY AS k(scope, subject, span, unit, place)
              JOIN em_budgets b USING (scope, subject, span, unit)
              LEFT JOIN em_shares s ON (s.scope, s.subject, s.span, s.unit, s.instance)
@@ -323,7 +323,9 @@ async fn shares(
         let amount = |column: usize| natural(row.get(column));
         let mut pool = Pool { spent: amount(1), committed: amount(2), is_tight: row.get(3) };
         let mut share = Share { granted: amount(4), spent: amount(5) };
-        pool.exchange(&mut share, report, instances);
+        let extra = amount(6);
+        let limit = if report.limit > 0 { report.limit.saturating_add(extra) } else { 0 };
+        pool.exchange(&mut share, &ShareReport { limit, ..*report }, instances);
         *decided = (pool, share);
         granted.push(GrantedShare {
             key: key.clone(),
@@ -331,6 +333,7 @@ async fn shares(
             granted: share.granted,
             spent_elsewhere: pool.spent.saturating_sub(share.spent),
             is_tight: pool.is_tight,
+            extra,
         });
     }
     write_shares(transaction, instance, &columns, &decided).await?;
@@ -378,6 +381,26 @@ async fn write_shares(
         )
         .await?;
     Ok(())
+}
+
+/// Returns the sessions with a budget in this unit whose names begin like this: some, if there are many.
+pub(crate) async fn sessions(client: &Client, prefix: &str, unit: Unit) -> Result<Vec<String>, Error> {
+    let sql = "SELECT DISTINCT subject FROM em_budgets
+               WHERE scope = 'session' AND unit = $2 AND left(subject, length($1)) = $1 ORDER BY subject LIMIT 100";
+    let rows = client.query_typed(sql, &[(&escaped(prefix), Type::TEXT), (&unit.name(), Type::TEXT)]).await?;
+    Ok(rows.iter().map(|row| unescaped(row.get(0))).collect())
+}
+
+/// Adds to the limit of a session's budget. Every instance that asks for a share learns of it. Returns whether there is
+/// such a budget.
+pub(crate) async fn raise(client: &Client, session: &str, unit: Unit, by: u64) -> Result<bool, Error> {
+    let sql = "UPDATE em_budgets SET extra = least(extra + $3, 1::bigint << 60)
+               WHERE scope = 'session' AND subject = $1 AND unit = $2";
+    let by = integer(by).min(1 << 60);
+    let session = escaped(session);
+    let parameters: [(&(dyn ToSql + Sync), Type); 3] =
+        [(&session, Type::TEXT), (&unit.name(), Type::TEXT), (&by, Type::INT8)];
+    Ok(client.execute_typed(sql, &parameters).await? > 0)
 }
 
 /// Returns all keys and the hashes of their secrets, as JSON, with their version.

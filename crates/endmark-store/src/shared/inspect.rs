@@ -2,6 +2,10 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use endmark_context::budget::Unit;
+use tokio_postgres::Client;
+
+use super::address::PostgresAddress;
 use super::database;
 use crate::error::StoreError;
 use crate::location::StoreLocation;
@@ -15,6 +19,8 @@ pub struct DatabaseState {
     pub clock_ahead_ms: i64,
     /// Its schema; `None` before the first start.
     pub schema: Option<i64>,
+    /// Whether this role may create tables.
+    pub may_create: bool,
     /// Instances that reported recently.
     pub live_instances: i64,
     /// Instances that fell silent with unspent shares, which stay held.
@@ -32,7 +38,8 @@ pub async fn inspect_database(location: &StoreLocation) -> Result<Option<Databas
     let asked = Instant::now();
     let sql =
         "SELECT current_setting('server_version'), (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
-                 to_regclass('em_meta') IS NOT NULL";
+                 to_regclass('em_meta') IS NOT NULL,
+                 coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)";
     let row = client.query_typed_one(sql, &[]).await.map_err(failed)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let (there, here) = (row.get::<_, i64>(1), i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
@@ -47,6 +54,7 @@ pub async fn inspect_database(location: &StoreLocation) -> Result<Option<Databas
         version,
         clock_ahead_ms,
         schema: None,
+        may_create: row.get(3),
         live_instances: 0,
         silent_instances: Vec::new(),
     };
@@ -76,4 +84,43 @@ pub async fn forfeit_instance(location: &StoreLocation, id: &str) -> Result<bool
     };
     let mut client = address.connect().await?;
     database::forfeit(&mut client, id).await.map_err(|error| address.statement_failed(&error))
+}
+
+/// Budgets of sessions in a shared database, for an operator who raises one.
+pub struct SharedBudgets {
+    client: Client,
+    address: PostgresAddress,
+}
+
+impl SharedBudgets {
+    /// Connects to the database.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it cannot be reached or rejects the connection, or the store is not shared.
+    pub async fn open(location: &StoreLocation) -> Result<Self, StoreError> {
+        let Some(address) = location.postgres().cloned() else {
+            return Err(StoreError::NotShared {
+                what: "raising a budget in the database without PostgreSQL",
+            });
+        };
+        Ok(Self { client: address.connect().await?, address })
+    }
+
+    /// Returns the sessions with a budget in this unit whose names begin like this, at most 100.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database fails.
+    pub async fn sessions(&self, prefix: &str, unit: Unit) -> Result<Vec<String>, StoreError> {
+        let found = database::sessions(&self.client, prefix, unit).await;
+        found.map_err(|error| self.address.statement_failed(&error))
+    }
+
+    /// Adds to the budget of a session, for all instances. Returns whether the session is known.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database fails.
+    pub async fn raise(&self, session: &str, unit: Unit, by: u64) -> Result<bool, StoreError> {
+        let raised = database::raise(&self.client, session, unit, by).await;
+        raised.map_err(|error| self.address.statement_failed(&error))
+    }
 }

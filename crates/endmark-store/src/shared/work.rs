@@ -221,8 +221,8 @@ impl Worker {
         // Perhaps only a connection of this process was lost: the database then still knows the token.
         if self.instance.pending.is_empty() {
             self.instance.pending = random();
-            self.write_name().await?;
         }
+        self.write_name().await?;
         let mut registered = database::register(client, &self.instance, false).await.map_err(lost)?;
         if registered == Registered::Behind {
             tracing::warn!(
