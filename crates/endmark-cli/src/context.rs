@@ -24,6 +24,17 @@ impl Context {
     }
 }
 
+/// Returns the warnings of a report of what the store remembers. With PostgreSQL it is of this gateway alone.
+pub(crate) fn report_warnings(effective: &Effective) -> Vec<Warning> {
+    let mut warnings = configuration_warnings(effective);
+    if effective.settings.files.store.postgres().is_some() {
+        let message =
+            "this is from the journal of this gateway alone: other gateways of the database have their own";
+        warnings.push(Warning::notice("THIS_GATEWAY_ALONE", message));
+    }
+    warnings
+}
+
 /// Returns likely mistakes in a configuration as warnings.
 pub(crate) fn configuration_warnings(effective: &Effective) -> Vec<Warning> {
     effective.warnings.iter().map(|message| Warning::notice("CONFIGURATION", message)).collect()

@@ -5,10 +5,12 @@ use endmark_console::reports::budgets::{Report, Row};
 use endmark_context::budget::{Scope, Unit};
 use endmark_context::rate_from_dollars;
 use endmark_failure::CommandError;
-use endmark_store::{Reader, Store, forfeit_instance, runtime};
+use endmark_store::{
+    BudgetRow, Reader, SharedBudgets, Store, StoreError, StoreLocation, forfeit_instance, runtime,
+};
 
 use crate::arguments::budget::{Budget, BudgetCommand, Raise};
-use crate::context::{Context, configuration_warnings};
+use crate::context::{Context, configuration_warnings, report_warnings};
 use crate::view::answer::{Answer, to_data};
 use crate::view::paint::Paint;
 use crate::view::table::{Cell, Column, Layout};
@@ -37,7 +39,7 @@ pub(crate) fn run(context: &Context, arguments: &Budget) -> Result<Answer, Comma
     let keys = reader.keys().map_err(failed)?;
     let report = Report { rows: rows.iter().map(|row| Row::of(row, &rules, &keys)).collect() };
     let text = text(&report.rows, context.terminal.tables());
-    Ok(Answer::yes(to_data(&report)?, text).with_warnings(configuration_warnings(&effective)))
+    Ok(Answer::yes(to_data(&report)?, text).with_warnings(report_warnings(&effective)))
 }
 
 /// Releases what was granted to a silent instance.
@@ -80,9 +82,15 @@ fn raised(effective: &Effective, raise: &Raise) -> Result<(), CommandError> {
         ));
     }
     let failed = |error| CommandError::of_store(&error);
-    let session = session(effective, &raise.session, unit)?;
+    let (location, typed) = (&effective.settings.files.store, &raise.session);
     let known = runtime::block_on(async {
-        let store = Store::open(&effective.settings.files.store).map_err(failed)?;
+        if location.postgres().is_some() {
+            let budgets = SharedBudgets::open(location).await.map_err(failed)?;
+            let session = only(typed, budgets.sessions(typed, unit).await.map_err(failed)?, unit)?;
+            return budgets.raise(&session, unit, amount).await.map_err(failed);
+        }
+        let session = only(typed, sessions(location, typed, unit).map_err(failed)?, unit)?;
+        let store = Store::open(location).map_err(failed)?;
         let known = store.raise_budget(&session, unit, amount).await.map_err(failed);
         store.close().await;
         known
@@ -98,20 +106,20 @@ fn unknown(typed: &str, unit: Unit) -> CommandError {
     )
 }
 
+/// Returns the sessions in the store with this prefix.
+fn sessions(location: &StoreLocation, prefix: &str, unit: Unit) -> Result<Vec<String>, StoreError> {
+    let rows = Reader::open(location)?.budgets()?;
+    let of_sessions = |row: &BudgetRow| row.scope == Scope::Session.name() && row.unit == unit.name();
+    let subjects = rows.into_iter().filter(of_sessions).map(|row| row.subject);
+    Ok(subjects.filter(|subject| subject.starts_with(prefix)).collect())
+}
+
 /// Returns the session with this name, or the only one with this prefix.
-fn session(effective: &Effective, typed: &str, unit: Unit) -> Result<String, CommandError> {
-    let failed = |error| CommandError::of_store(&error);
-    let rows =
-        Reader::open(&effective.settings.files.store).and_then(|reader| reader.budgets()).map_err(failed)?;
-    let mut found: Vec<String> = rows
-        .into_iter()
-        .filter(|row| row.scope == Scope::Session.name() && row.unit == unit.name())
-        .map(|row| row.subject)
-        .filter(|subject| !typed.is_empty() && subject.starts_with(typed))
-        .collect();
+fn only(typed: &str, mut found: Vec<String>, unit: Unit) -> Result<String, CommandError> {
     found.sort_unstable();
     found.dedup();
     match found.as_slice() {
+        _ if typed.is_empty() => Err(unknown(typed, unit)),
         [] => Err(unknown(typed, unit)),
         // The first match is the shortest. It has exactly this name if any session has.
         [first, others @ ..] if first == typed || others.is_empty() => Ok(first.clone()),

@@ -70,27 +70,28 @@ fn configuration(context: &Context, arguments: &Doctor) -> Result<Effective, Com
 /// Whether the store is usable. A missing one is not created here.
 fn store(effective: &Effective) -> Check {
     let location = &effective.settings.files.store;
+    let (name, shown) = match location.postgres() {
+        None => ("store", format!("`{location}`")),
+        Some(_) => ("journal", format!("`{}`", location.path().display())),
+    };
     match Reader::open(location) {
-        Err(StoreError::NoFile { .. }) if location.can_be_created() => {
-            Check::passed("store", format!("`{location}` does not exist yet; `endmark serve` creates it"))
+        _ if !location.path().exists() && location.can_be_created() => {
+            Check::passed(name, format!("{shown} does not exist yet; `endmark serve` creates it"))
         }
-        Err(StoreError::NoFile { .. }) => Check::failed(
-            "store",
-            format!("the folder of `{location}` does not exist"),
-            "Create the folder, or name another file with `--store` or the key `store`.",
+        _ if !location.path().exists() => Check::failed(
+            name,
+            format!("the folder of {shown} does not exist"),
+            format!("Create the folder, or name another file with the key `{name}`."),
         ),
         Err(error) => told_by_store(&error),
         Ok(reader) => match reader.check() {
-            Ok(faults) if faults.is_empty() => match drift(&reader, effective) {
-                None => {
-                    Check::passed("store", format!("`{location}` is sound, and its budgets and sums add up"))
-                }
-                Some(check) => check,
-            },
+            Ok(faults) if faults.is_empty() => drift(&reader, effective).unwrap_or_else(|| {
+                Check::passed(name, format!("{shown} is sound, and its budgets and sums add up"))
+            }),
             Ok(faults) => Check::failed(
-                "store",
-                format!("`{location}` is damaged: {}", faults.join("; ")),
-                "Keep a copy, and name another file with `store`.",
+                name,
+                format!("{shown} is damaged: {}", faults.join("; ")),
+                format!("Keep a copy, and name another file with `{name}`."),
             ),
             Err(error) => told_by_store(&error),
         },
@@ -105,9 +106,16 @@ fn database(effective: &Effective) -> Result<Option<Check>, CommandError> {
         Ok(Some(state)) => state,
         Err(error) => return Ok(Some(Check::of_error("database", &CommandError::of_store(&error)))),
     };
-    let DatabaseState { version, clock_ahead_ms, live_instances, silent_instances, .. } = state;
+    let DatabaseState { version, clock_ahead_ms, schema, may_create, live_instances, silent_instances } =
+        state;
     let about = format!("`{location}` is PostgreSQL {version}, with {live_instances} live instances");
-    Ok(Some(if clock_ahead_ms.unsigned_abs() > MAX_CLOCK_DIFFERENCE_MS {
+    Ok(Some(if schema.is_none() && !may_create {
+        Check::failed(
+            "database",
+            format!("{about}; its tables are missing, and this role may not create them"),
+            "Grant it once, as the owner of the database: `GRANT USAGE, CREATE ON SCHEMA public TO ROLE`.",
+        )
+    } else if clock_ahead_ms.unsigned_abs() > MAX_CLOCK_DIFFERENCE_MS {
         Check::failed(
             "database",
             format!("{about}; its clock and this machine's differ by {} ms", clock_ahead_ms.unsigned_abs()),

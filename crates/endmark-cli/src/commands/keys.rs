@@ -9,7 +9,7 @@ use endmark_config::{Effective, Settings};
 use endmark_context::Moment;
 use endmark_context::budget::{Period, Unit};
 use endmark_failure::CommandError;
-use endmark_store::{Key, KeyBook, KeyError, KeyState, NewKey, Reader, runtime};
+use endmark_store::{Key, KeyBook, KeyError, KeySecret, KeyState, NewKey, Reader, runtime};
 use endmark_wire::openai_chat::OPENAI;
 use serde::Serialize;
 
@@ -72,8 +72,8 @@ pub(crate) fn run(context: &Context, arguments: &Keys) -> Result<Answer, Command
         KeysCommand::Rotate(rotate) => rotated(context, rotate),
         KeysCommand::Revoke(revoke) => {
             let effective = effective(context, &revoke.store)?;
-            changed(&effective, async |book| book.revoke(&revoke.name).await)?;
-            let report = Report { keys: rows(&effective)?, secret: None };
+            let ((), keys) = changed(&effective, async |book| book.revoke(&revoke.name).await)?;
+            let report = Report { keys, secret: None };
             answer(&effective, &report, format!("The key {} lets nobody in any more.\n", revoke.name))
         }
     }
@@ -87,11 +87,8 @@ fn added(context: &Context, add: &Add) -> Result<Answer, CommandError> {
         budget: typed::budget(add)?,
         ends_at: add.until.as_deref().map(|until| typed::end(until, now())).transpose()?,
     };
-    let secret = changed(&effective, async |book| book.add(new).await)?.reveal().to_owned();
-    let text = format!("{secret}\n");
-    context.terminal.progress(&how_to_use(&effective.settings, &add.name));
-    let report = Report { keys: rows(&effective)?, secret: Some(secret) };
-    answer(&effective, &report, text)
+    let made = changed(&effective, async |book| book.add(new).await)?;
+    shown(context, &effective, &add.name, made)
 }
 
 /// Returns the instructions for a new secret, for standard error. Standard output has only the secret, for scripts.
@@ -116,11 +113,20 @@ fn how_to_use(settings: &Settings, name: &str) -> String {
 fn rotated(context: &Context, rotate: &Rotate) -> Result<Answer, CommandError> {
     let effective = effective(context, &rotate.store)?;
     let overlap = typed::overlap(&rotate.overlap)?;
-    let secret = changed(&effective, async |book| book.rotate(&rotate.name, overlap).await)?;
+    let made = changed(&effective, async |book| book.rotate(&rotate.name, overlap).await)?;
+    shown(context, &effective, &rotate.name, made)
+}
+
+/// Shows a new secret.
+fn shown(
+    context: &Context,
+    effective: &Effective,
+    name: &str,
+    (secret, keys): (KeySecret, Vec<Row>),
+) -> Result<Answer, CommandError> {
+    context.terminal.progress(&how_to_use(&effective.settings, name));
     let text = format!("{}\n", secret.reveal());
-    context.terminal.progress(&how_to_use(&effective.settings, &rotate.name));
-    let report = Report { keys: rows(&effective)?, secret: Some(secret.reveal().to_owned()) };
-    answer(&effective, &report, text)
+    answer(effective, &Report { keys, secret: Some(secret.reveal().to_owned()) }, text)
 }
 
 fn effective(context: &Context, store: &StoreArgument) -> Result<Effective, CommandError> {
@@ -131,15 +137,18 @@ fn answer(effective: &Effective, report: &Report, text: String) -> Result<Answer
     Ok(Answer::yes(to_data(report)?, text).with_warnings(configuration_warnings(effective)))
 }
 
-/// Changes keys in the store.
+/// Changes keys in the store. Returns all keys, too.
 fn changed<T>(
     effective: &Effective,
     change: impl AsyncFnOnce(&mut KeyBook) -> Result<T, KeyError>,
-) -> Result<T, CommandError> {
+) -> Result<(T, Vec<Row>), CommandError> {
     let failed = |error| CommandError::of_store(&error);
     let done = runtime::block_on(async {
         let mut book = KeyBook::open(&effective.settings.files.store).await.map_err(failed)?;
-        let done = change(&mut book).await;
+        let done = match change(&mut book).await {
+            Ok(done) => book.all().await.map(|keys| (done, Row::all(keys))).map_err(KeyError::Store),
+            Err(error) => Err(error),
+        };
         book.close().await;
         Ok::<_, CommandError>(done)
     })??;
@@ -171,8 +180,7 @@ fn rows(effective: &Effective) -> Result<Vec<Row>, CommandError> {
     } else {
         Reader::open(location).and_then(|reader| reader.keys()).map_err(failed)?
     };
-    let now = now();
-    Ok(keys.into_iter().map(|key| Row::of(key, now)).collect())
+    Ok(Row::all(keys))
 }
 
 fn now() -> u64 {
@@ -180,6 +188,11 @@ fn now() -> u64 {
 }
 
 impl Row {
+    fn all(keys: Vec<Key>) -> Vec<Self> {
+        let now = now();
+        keys.into_iter().map(|key| Self::of(key, now)).collect()
+    }
+
     fn of(key: Key, now: u64) -> Self {
         let state = match key.state(now) {
             KeyState::Valid => "valid",

@@ -9,7 +9,7 @@ use endmark_store::{FinalStatus, LogFilter, Reader, StoreError};
 use serde_json::Value;
 
 use crate::arguments::{Log, LogCommand, StatusChoice};
-use crate::context::{Context, configuration_warnings};
+use crate::context::{Context, report_warnings};
 use crate::view::answer::{Answer, to_data};
 use crate::view::paint::Painter;
 use crate::view::recoveries as recoveries_view;
@@ -17,7 +17,7 @@ use crate::view::recoveries as recoveries_view;
 /// Lists recoveries, or explains one.
 pub(crate) fn run(context: &Context, arguments: &Log) -> Result<Answer, CommandError> {
     let effective = context.configuration(arguments.overrides())?;
-    let warnings = configuration_warnings(&effective);
+    let warnings = report_warnings(&effective);
     let reader =
         Reader::open(&effective.settings.files.store).map_err(|error| CommandError::of_store(&error))?;
     let painter = context.terminal.output;

@@ -8,7 +8,7 @@ use endmark_failure::CommandError;
 use endmark_store::Reader;
 
 use crate::arguments::Report as Arguments;
-use crate::context::{Context, configuration_warnings};
+use crate::context::{Context, report_warnings};
 use crate::since::seconds;
 use crate::view::answer::{Answer, to_data};
 
@@ -21,5 +21,5 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, Co
     let found = Found::read(&reader, seconds, &models(&effective.settings)).map_err(failed)?;
     let report = Report::of(&found, &arguments.since, effective.settings.gateway.resume.continuation_tokens);
     let text = text::text(&report, context.terminal.tables());
-    Ok(Answer::yes(to_data(&report)?, text).with_warnings(configuration_warnings(&effective)))
+    Ok(Answer::yes(to_data(&report)?, text).with_warnings(report_warnings(&effective)))
 }

@@ -10,7 +10,7 @@ use endmark_failure::CommandError;
 use endmark_store::Reader;
 
 use crate::arguments::usage::Usage as Arguments;
-use crate::context::{Context, configuration_warnings};
+use crate::context::{Context, report_warnings};
 use crate::view::answer::{Answer, to_data};
 
 /// Reads the ledger and sums it.
@@ -35,7 +35,7 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, Co
     } else {
         text::text(by, &report.rows, &report.total, models.as_of(), context.terminal.tables())
     };
-    Ok(Answer::yes(to_data(&report)?, text).with_warnings(configuration_warnings(&effective)))
+    Ok(Answer::yes(to_data(&report)?, text).with_warnings(report_warnings(&effective)))
 }
 
 /// Parses a day (`2026-11-24`) or a time span before now (`7d`) into the store's form of a moment.

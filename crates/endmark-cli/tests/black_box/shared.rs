@@ -160,7 +160,9 @@ fn without_the_database_replies_go_on_and_budgets_close() {
         let doctor = closed.run(&["doctor", "--json"]);
         assert!(doctor.output.contains("is PostgreSQL 1"), "{}", doctor.output);
         let key = without.run(&["keys", "add", "a"]).output.trim().to_owned();
-        let (budgeted, keyed) = (Served::start(&closed, &[]), Served::start(&without, &[]));
+        let (mut budgeted, keyed) = (Served::start(&closed, &[]), Served::start(&without, &[]));
+        let banner = budgeted.says("recorded in");
+        assert!(banner.contains(&postgres.url()) && banner.contains("journal.db"), "{banner}");
         for (served, key) in [(&budgeted, "k"), (&keyed, key.as_str())] {
             let begin = Instant::now();
             while ask(served, "s", key).await.unwrap().status != 200 {
@@ -171,13 +173,24 @@ fn without_the_database_replies_go_on_and_budgets_close() {
         assert_eq!(ask(&keyed, "s", &key).await.unwrap().status, 200, "no budget: it goes on");
         let refused = ask(&budgeted, "another", "k").await.unwrap();
         assert_eq!(refused.status, 503, "{}", refused.json());
+        for _ in 0..20 {
+            assert_eq!(ask(&budgeted, "another", "k").await.unwrap().status, 503);
+        }
         let ready = Request::get(budgeted.address, "/endmark/readyz").send().await.read().await;
         assert_eq!((ready.status, ready.json()["status"].clone()), (200, json!("degraded")));
         assert_eq!(keyed.end("-KILL").0, None);
         // It starts without the database, with the keys it knew.
         let keyed = Served::start(&without, &[]);
         assert_eq!(ask(&keyed, "s", &key).await.unwrap().status, 200);
-        assert!(without.run(&["doctor"]).output.contains("fails"));
+        let doctor = without.run(&["doctor", "--json"]).envelope();
+        let check = |name: &str| {
+            let checks = doctor["data"]["checks"].as_array().unwrap();
+            checks.iter().find(|check| check["name"] == name).unwrap().clone()
+        };
+        assert_eq!((&check("journal")["ok"], &check("database")["ok"]), (&json!(true), &json!(false)));
+        assert!(check("database")["message"].as_str().unwrap().contains("check that PostgreSQL runs there"));
+        let usage = without.run(&["usage", "--json"]).envelope();
+        assert_eq!(usage["warnings"][0]["code"], "THIS_GATEWAY_ALONE", "{usage}");
         postgres.start_again();
         let begin = Instant::now();
         let rows = || number(&postgres, "SELECT count(*) FROM em_usage WHERE http_status = 200");
@@ -186,8 +199,67 @@ fn without_the_database_replies_go_on_and_budgets_close() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         assert_eq!(ask(&budgeted, "s", "k").await.unwrap().status, 200);
-        assert_eq!(budgeted.end("-TERM").0, Some(0));
+        let (code, log) = budgeted.end("-TERM");
+        let lines = log.lines().filter(|line| line.contains("the store that keeps the budgets fails"));
+        assert_eq!((code, (1..20).contains(&lines.count())), (Some(0), true), "{log}");
         assert_eq!(keyed.end("-TERM").0, Some(0));
         assert_eq!(rows(), 5);
+    });
+}
+
+#[test]
+fn the_password_comes_from_where_secrets_are_mounted_and_a_wrong_one_ends_the_start() {
+    let Some(postgres) = Postgres::start() else { return };
+    postgres.query("CREATE ROLE em LOGIN PASSWORD 'hunter2'; GRANT CREATE ON SCHEMA public TO em");
+    postgres.ask_for_passwords();
+    let url = postgres.url().replace("postgres@", "em@");
+    let place = |more: &str| {
+        let off = "[cap]\nenabled = false\n[compact.emergency]\nenabled = false\n";
+        let text = format!("store = \"{url}\"\njournal = \"j.db\"\nlisten = \"127.0.0.1:0\"\n{more}\n{off}");
+        Place::new().with_file("endmark.toml", text).with_file("secret", "hunter2\n")
+    };
+    let in_file = place("store_password = { file = \"secret\" }");
+    let in_variable = place("").with_variable("PGPASSWORD", "hunter2");
+    for place in [&in_file, &in_variable] {
+        let added = place.run(&["keys", "add", &format!("k{}", place.path().display()).replace('/', "-")]);
+        assert_eq!(added.code, 0, "{}", added.errors);
+    }
+    assert_eq!(Served::start(&in_file, &[]).end("-TERM").0, Some(0));
+    for wrong in [place(""), place("").with_variable("ENDMARK_STORE_PASSWORD", "hunter3")] {
+        let run = wrong.run(&["serve"]);
+        assert_eq!(run.code, 4, "{}", run.errors);
+        assert!(run.errors.contains("PGPASSWORD") && !run.errors.contains("hunter"), "{}", run.errors);
+        assert!(run.errors.contains(&format!("127.0.0.1:{}", postgres.port())), "{}", run.errors);
+    }
+    let url = postgres.url();
+    let nowhere =
+        Place::new().with_variable("ENDMARK_STORE", &url).with_variable("ENDMARK_JOURNAL", "/missing/j.db");
+    let run = nowhere
+        .with_variable("ENDMARK_CAP_ENABLED", "false")
+        .with_variable("ENDMARK_COMPACT_EMERGENCY_ENABLED", "false")
+        .run(&["serve"]);
+    assert!(run.code == 4 && run.errors.contains("the key `journal`"), "{}", run.errors);
+}
+
+#[test]
+fn a_raised_budget_of_a_session_admits_calls_on_all_gateways() {
+    let Some(postgres) = Postgres::start() else { return };
+    in_runtime(async move {
+        let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
+        let places = [(); 2].map(|()| place(&postgres, &upstream, "[budget]\nsession_tokens = 100"));
+        let served = [0, 1].map(|index| Served::start(&places[index], &[]));
+        let mut last = ask(&served[0], "s", "k").await.unwrap();
+        while last.status != 402 {
+            last = ask(&served[0], "s", "k").await.unwrap();
+        }
+        let session = last.json()["endmark"]["subject"].as_str().unwrap().to_owned();
+        assert!(last.json().to_string().contains("endmark budget raise"), "{}", last.json());
+        let raised = places[1].run(&["budget", "raise", &session, "+5000"]);
+        assert_eq!(raised.code, 0, "{}", raised.errors);
+        for served in &served {
+            assert_eq!(ask(served, "s", "k").await.unwrap().status, 200);
+        }
+        let unknown = places[1].run(&["budget", "raise", "nobody", "+5000"]);
+        assert_eq!(unknown.code, 2, "{}", unknown.errors);
     });
 }

@@ -15,11 +15,12 @@ const EARLIEST_PLAUSIBLE_TIME: Duration = Duration::from_hours(490_896);
 
 /// Runs all of these checks.
 pub(super) fn checks(effective: &Effective) -> Vec<Check> {
-    let path = effective.settings.files.store.path();
+    let store = &effective.settings.files.store;
+    let (path, key) = (store.path(), if store.postgres().is_some() { "journal" } else { "store" });
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut checks = Vec::new();
     if folder.is_dir() {
-        checks.push(writable(folder));
+        checks.push(writable(folder, key));
         checks.extend(room(folder));
     }
     checks.extend(private(path));
@@ -34,14 +35,16 @@ pub(super) fn checks(effective: &Effective) -> Vec<Check> {
     checks
 }
 
-fn writable(folder: &Path) -> Check {
+fn writable(folder: &Path, key: &str) -> Check {
     let shown = folder.display();
     match tempfile::NamedTempFile::new_in(folder) {
         Ok(_) => Check::passed("store.folder", format!("`{shown}` can be written")),
         Err(error) => Check::failed(
             "store.folder",
             format!("`{shown}` cannot be written: {error}"),
-            "Give the user that runs `endmark serve` the right to write there, or name another file with `store`.",
+            format!(
+                "Give the user that runs `endmark serve` the right to write there, or name another file with `{key}`."
+            ),
         ),
     }
 }

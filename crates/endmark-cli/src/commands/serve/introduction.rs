@@ -36,14 +36,16 @@ pub(super) fn introduce(context: &Context, settings: &Settings, address: SocketA
         let _ = write!(said, "\n  export {variable}={url}\n    {titles}: forwards to {urls}\n");
     }
     let mode = settings.gateway.resume.mode.word();
-    let store = settings.files.store.path();
-    let store = std::path::absolute(store).unwrap_or_else(|_| store.to_owned());
+    let location = settings.files.store.absolute();
+    let store = match location.postgres() {
+        Some(postgres) => format!("`{postgres}`, with the journal `{}`", location.path().display()),
+        None => format!("`{}`", location.path().display()),
+    };
     let are_pages_closed = settings.files.admin_key.is_none() && !settings.is_local();
     let pages = if are_pages_closed { String::new() } else { format!(", or at {origin}/endmark/") };
     let _ = write!(
         said,
-        "\nCut replies are resumed in mode `{mode}` and recorded in `{}`.\nSee them with `endmark log`{pages}. Ctrl-C stops.",
-        store.display()
+        "\nCut replies are resumed in mode `{mode}` and recorded in {store}.\nSee them with `endmark log`{pages}. Ctrl-C stops."
     );
     context.terminal.progress(&said);
     if !address.ip().is_loopback() {
