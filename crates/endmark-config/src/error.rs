@@ -25,7 +25,7 @@ pub enum ConfigError {
     NoBaseUrl { name: String, origin: Origin },
     #[error("flag --set: `{0}` is not KEY=VALUE")]
     NotAnAssignment(String),
-    #[error("{} problems:{}", .0.len(), .0.iter().map(|error| format!("\n  {error}")).collect::<String>())]
+    #[error("{} problems:\n  {}", .0.len(), .0.iter().map(Self::to_string).collect::<Vec<_>>().join("\n  "))]
     Several(Vec<ConfigError>),
 }
 

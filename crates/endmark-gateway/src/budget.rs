@@ -205,10 +205,10 @@ impl Budgets {
 
     /// Decides about a call if the store does not answer.
     fn without_store(&self, mut reserved: Reserved, error: String) -> Result<Reserved, NotAdmitted> {
+        static STORE_FAILS: Seldom = Seldom::new();
         if self.settings.is_closed_on_store_error {
             return Err(NotAdmitted::StoreFails(error));
         }
-        static STORE_FAILS: Seldom = Seldom::new();
         if let Some(skipped) = STORE_FAILS.skipped(Instant::now()) {
             tracing::error!(
                 error,

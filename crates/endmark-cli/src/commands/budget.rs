@@ -118,8 +118,10 @@ fn sessions(location: &StoreLocation, prefix: &str, unit: Unit) -> Result<Vec<St
 fn only(typed: &str, mut found: Vec<String>, unit: Unit) -> Result<String, CommandError> {
     found.sort_unstable();
     found.dedup();
+    if typed.is_empty() {
+        found.clear();
+    }
     match found.as_slice() {
-        _ if typed.is_empty() => Err(unknown(typed, unit)),
         [] => Err(unknown(typed, unit)),
         // The first match is the shortest. It has exactly this name if any session has.
         [first, others @ ..] if first == typed || others.is_empty() => Ok(first.clone()),

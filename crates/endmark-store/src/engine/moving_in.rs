@@ -22,7 +22,7 @@ pub(crate) fn move_in<I, T>(
     let failed = |error| StoreError::of_sqlite(path, &error);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
     migrate::migrate(&transaction, path)?;
-    let identity = identify(&transaction)?;
+    let found = identify(&transaction)?;
     recoveries::settle_interrupted(&transaction, path).map_err(failed)?;
     runs::mark_lost(&transaction, path).map_err(failed)?;
     let io_failed = |error| StoreError::of_io(path, &error);
@@ -40,5 +40,5 @@ pub(crate) fn move_in<I, T>(
     for left in dead {
         left.bury().map_err(io_failed)?;
     }
-    Ok((identity, registered))
+    Ok((found, registered))
 }

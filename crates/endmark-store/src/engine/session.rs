@@ -60,8 +60,8 @@ impl Session {
         identify: impl FnOnce(&Connection) -> Result<I, StoreError>,
     ) -> Result<(Self, Owner, I), StoreError> {
         let mut connection = open_for_writing(path, busy_timeout)?;
-        let (identity, owner) = move_in(&mut connection, path, identify, || Owner::register(path))?;
-        Ok((Self::on(connection, path)?, owner, identity))
+        let (found, owner) = move_in(&mut connection, path, identify, || Owner::register(path))?;
+        Ok((Self::on(connection, path)?, owner, found))
     }
 
     /// Opens the store at a path from which its files were removed, for a registered owner.

@@ -1,6 +1,7 @@
 //! Connects to PostgreSQL over TCP or a Unix socket, with TLS that verifies the server, to the first host that
 //! accepts writes.
 
+use std::error::Error;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -106,7 +107,7 @@ fn unreachable(detail: impl std::fmt::Display) -> Unconnected {
 
 /// Classifies an error of the driver. The detail has the database's own message and what to do.
 pub(crate) fn of_database(error: &tokio_postgres::Error) -> Unconnected {
-    let source = std::error::Error::source(error);
+    let source = error.source();
     let detail = match (error.as_db_error(), source) {
         (Some(error), _) => format!("{} (SQLSTATE {})", error.message(), error.code().code()),
         (None, Some(source)) => format!("{error}: {source}"),
@@ -114,7 +115,7 @@ pub(crate) fn of_database(error: &tokio_postgres::Error) -> Unconnected {
     };
     let code = match error.code() {
         Some(code) => code.code(),
-        None if error.is_closed() || source.is_some_and(|source| source.is::<io::Error>()) => {
+        None if error.is_closed() || source.is_some_and(<dyn Error>::is::<io::Error>) => {
             return temporary(detail);
         }
         // The driver has no password, or the server wants a kind of authentication that the driver does not have.
@@ -178,7 +179,7 @@ async fn transport(
     let (tls, name) = tls(address, name).map_err(|error| rejected(error.to_string()))?;
     let connected = TlsConnector::from(Arc::new(tls)).connect(name, stream).await;
     connected.map(|stream| Box::new(stream) as Box<dyn Transport>).map_err(|error| {
-        if !error.get_ref().is_some_and(|source| source.is::<rustls::Error>()) {
+        if !error.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<rustls::Error>) {
             return unreachable(error);
         }
         rejected(format!(
