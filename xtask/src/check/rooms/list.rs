@@ -172,6 +172,7 @@ pub(super) const ROOMS: &[(&str, Rooms)] = &[
             "causes",
             "query",
             "scrub",
+            "seldom",
             "work",
             "stopping",
             "successors",
