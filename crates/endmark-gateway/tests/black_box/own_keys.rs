@@ -169,6 +169,7 @@ async fn the_budget_of_a_key_holds_for_all_its_secrets_and_for_no_other_key() {
     assert_eq!((&details["spent"], &details["limit"]), (&json!(60), &json!(100)));
     assert_eq!(details["window"].as_str().unwrap().len(), "2026-11".len(), "{details}");
     assert!(refused.text().contains("of the key alice in 20"), "{}", refused.text());
+    assert!(refused.text().contains("endmark keys add") && !refused.text().contains("[budget]"));
     assert_eq!(ask(&endmark, bob.reveal(), &request(80)).await.status, 200);
     // What is not counted cannot be held.
     let embed = |secret: &KeySecret, path: &str| {
