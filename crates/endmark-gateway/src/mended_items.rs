@@ -37,7 +37,7 @@ pub(crate) async fn keep(exchange: &Exchange, items: Vec<StoredItem>) {
     match timeout(STORE_PATIENCE, work).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => {
-            tracing::warn!(request = exchange.client.id, %error, "a mended item cannot be kept")
+            tracing::warn!(request = exchange.client.id, %error, "a mended item cannot be kept");
         }
         Err(_) => {
             tracing::warn!(

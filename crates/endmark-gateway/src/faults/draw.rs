@@ -60,13 +60,12 @@ impl Faults {
         let Some(fault) = self.draw() else { return reply(request).await };
         let side = self.side;
         let rehearsal = Arc::new(Rehearsal { fault, side, format, was_used: AtomicBool::new(false) });
-        let answer = match rehearsal.instead() {
-            Some(answer) => answer,
-            None => {
-                let interceptor: Arc<dyn Interceptor> = Arc::<Rehearsal>::clone(&rehearsal);
-                request.extensions_mut().insert(interceptor);
-                reply(request).await
-            }
+        let answer = if let Some(answer) = rehearsal.instead() {
+            answer
+        } else {
+            let interceptor: Arc<dyn Interceptor> = Arc::<Rehearsal>::clone(&rehearsal);
+            request.extensions_mut().insert(interceptor);
+            reply(request).await
         };
         rehearsal.deliver(answer).await
     }
