@@ -37,11 +37,13 @@ mod dialect;
 pub mod exam;
 mod http1;
 mod model;
+mod pgbouncer;
 mod postgres;
 mod proxy;
 mod reading;
 mod script;
 mod send;
+mod tcp_proxy;
 mod tokens;
 mod upstream;
 
@@ -52,10 +54,12 @@ pub use chat::{ChatFrames, chat_reply, chat_stream, chat_tool_reply, error_event
 pub use client::{OpenReply, Reply, Request};
 pub use dialect::{Dialect, Heard, Speaking};
 pub use model::{Prefill, Prompted, ScriptedModel};
+pub use pgbouncer::PgBouncer;
 pub use postgres::Postgres;
 pub use proxy::{ForwardProxy, Proxied};
 pub use reading::{Again, Asks, Begins, Call, Library, Manner, ReadingModel, Seam, Style};
 pub use script::{Respond, Script};
+pub use tcp_proxy::{Link, TcpProxy};
 pub use tokens::tokens;
 pub use upstream::{Outcome, Received, Upstream};
 

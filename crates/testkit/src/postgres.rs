@@ -36,22 +36,10 @@ impl Postgres {
     /// If the server does not start, or if `ENDMARK_TEST_NEEDS_POSTGRES` is set and PostgreSQL is not installed.
     pub fn start() -> Option<Self> {
         let Some(programs) = programs() else {
-            assert!(
-                std::env::var_os(NEEDED).is_none(),
-                "PostgreSQL is not installed below /usr/lib/postgresql"
-            );
-            // The test harness shows it with --nocapture; a test cannot report that it was skipped.
-            let _ =
-                writeln!(std::io::stderr(), "skipped: PostgreSQL is not installed below /usr/lib/postgresql");
+            skipped("PostgreSQL is not installed below /usr/lib/postgresql");
             return None;
         };
-        let number = STARTED.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("endmark-pg-{}-{number}", std::process::id()));
-        fs::create_dir(&folder).expect("the temporary folder can be written");
-        if is_root() {
-            run(Command::new("chown").arg(SYSTEM_USER).arg(&folder));
-        }
-        let mut postgres = Self { programs, folder, port: free_port(), server: None };
+        let mut postgres = Self { programs, folder: folder(), port: free_port(), server: None };
         let data = postgres.data();
         let arguments =
             ["--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "-D"];
@@ -96,6 +84,43 @@ impl Postgres {
         self.query("SELECT pg_reload_conf()");
     }
 
+    /// Kills the server (`kill -9`), as a machine that loses its power.
+    pub fn kill(&mut self) {
+        let Some(mut server) = self.server.take() else { return };
+        server.kill().expect("a child can be killed");
+        server.wait().expect("a child can be waited for");
+    }
+
+    /// Starts a standby that follows this server by streaming replication. From here on this server confirms only
+    /// what the standby has, too.
+    pub fn standby(&self) -> Self {
+        let mut standby = Self { programs: self.programs.clone(), folder: folder(), port: free_port(), server: None };
+        let mut copy = standby.program("pg_basebackup");
+        copy.args(["--no-sync", "--checkpoint=fast", "-R", "-U", "postgres", "-h"]).arg(&self.folder);
+        run(copy.args(["-p", &self.port.to_string(), "-D"]).arg(standby.data()));
+        standby.start_again();
+        self.query("ALTER SYSTEM SET synchronous_standby_names = '*'");
+        self.query("SELECT pg_reload_conf()");
+        let begin = Instant::now();
+        while self.query("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") != "1" {
+            assert!(begin.elapsed() < START_TIMEOUT, "the standby does not follow: {}", standby.log());
+            thread::sleep(Duration::from_millis(50));
+        }
+        standby
+    }
+
+    /// Makes a standby take writes.
+    pub fn promote(&self) {
+        run(self.program("pg_ctl").args(["promote", "-w", "-D"]).arg(self.data()));
+    }
+
+    /// Creates an empty database. Returns its name.
+    pub fn new_database(&self) -> String {
+        let name = format!("endmark_{}", STARTED.fetch_add(1, Ordering::Relaxed));
+        self.query(&format!("CREATE DATABASE {name}"));
+        name
+    }
+
     /// Restarts it with TLS, with this certificate and its key as PEM.
     pub fn use_tls(&mut self, certificate: &str, key: &str) {
         self.stop();
@@ -125,7 +150,8 @@ impl Postgres {
         self.sql("endmark", sql)
     }
 
-    fn sql(&self, database: &str, sql: &str) -> String {
+    /// Runs SQL in a database.
+    pub fn sql(&self, database: &str, sql: &str) -> String {
         let (is_done, text) = self.try_sql(database, sql);
         assert!(is_done, "{sql}: {text}");
         text.trim_end().to_owned()
@@ -149,14 +175,7 @@ impl Postgres {
     }
 
     fn program(&self, name: &str) -> Command {
-        let program = self.programs.join(name);
-        if !is_root() {
-            return Command::new(program);
-        }
-        let mut command = Command::new("setpriv");
-        command.args(["--reuid", SYSTEM_USER, "--regid", SYSTEM_USER, "--clear-groups"]).arg(program);
-        command.current_dir("/");
-        command
+        as_system_user(&self.programs.join(name))
     }
 }
 
@@ -172,6 +191,13 @@ impl Drop for Postgres {
     }
 }
 
+/// Notes that a test is skipped. Fails it if `ENDMARK_TEST_NEEDS_POSTGRES` is set.
+pub(crate) fn skipped(why: &str) {
+    assert!(std::env::var_os(NEEDED).is_none(), "{why}");
+    // The test harness shows it with --nocapture; a test cannot report that it was skipped.
+    let _ = writeln!(std::io::stderr(), "skipped: {why}");
+}
+
 /// Returns the program folder of the newest installed version.
 fn programs() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").ok()?;
@@ -179,12 +205,34 @@ fn programs() -> Option<PathBuf> {
     programs.filter(|programs| programs.join("initdb").is_file()).max()
 }
 
+/// Returns a command for a program that refuses to run as root.
+pub(crate) fn as_system_user(program: &Path) -> Command {
+    if !is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", SYSTEM_USER, "--regid", SYSTEM_USER, "--clear-groups"]).arg(program);
+    command.current_dir("/");
+    command
+}
+
+/// Creates a folder that the system user may write.
+pub(crate) fn folder() -> PathBuf {
+    let number = STARTED.fetch_add(1, Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("endmark-pg-{}-{number}", std::process::id()));
+    fs::create_dir(&folder).expect("the temporary folder can be written");
+    if is_root() {
+        run(Command::new("chown").arg(SYSTEM_USER).arg(&folder));
+    }
+    folder
+}
+
 fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt as _;
     fs::metadata(Path::new("/proc/self")).is_ok_and(|process| process.uid() == 0)
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a loopback port is free");
     listener.local_addr().expect("a listener has an address").port()
 }
