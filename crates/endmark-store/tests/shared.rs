@@ -4,17 +4,27 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use endmark_context::budget::{Scope, Unit};
 use endmark_store::{
     CallSettled, CallStarted, Claim, Held, Hold, NoSecrets, Purpose, SharedBudgets, Store, StoreError,
     StoreLocation, Tokens,
 };
-use testkit::Postgres;
+use testkit::{PgBouncer, Postgres, TcpProxy};
 
 fn location(postgres: &Postgres, journal: &Path) -> StoreLocation {
-    StoreLocation::parse(&postgres.url()).unwrap().with_journal(journal)
+    location_at(&postgres.url(), journal)
+}
+
+fn location_at(url: &str, journal: &Path) -> StoreLocation {
+    StoreLocation::parse(url).unwrap().with_journal(journal)
+}
+
+/// Returns the URL of the database at these ports.
+fn url(ports: &[u16]) -> String {
+    let hosts: Vec<_> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+    format!("postgres://postgres@{}/endmark", hosts.join(","))
 }
 
 fn hold(request_id: &str, session: &str, limit: u64, amount: u64) -> Hold {
@@ -84,7 +94,8 @@ const COMMITTED: &str = "SELECT committed FROM em_budgets WHERE scope = 'all'";
 const ROWS: &str = "SELECT count(*) FROM em_usage";
 const BILLED: &str = "SELECT coalesce(sum(prompt_tokens + output_tokens), 0) FROM em_usage";
 
-/// Spends the whole limit from several instances at once. Returns the number of calls and their total cost.
+/// Spends the whole limit from several instances at once, also if the database fails meanwhile. Returns the number of
+/// calls and their total cost.
 async fn spend_all(stores: &[Store], limit: u64, tasks: usize) -> (u64, u64) {
     let (calls, cost) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let mut running = Vec::new();
@@ -97,8 +108,14 @@ async fn spend_all(stores: &[Store], limit: u64, tasks: usize) -> (u64, u64) {
                     let cost = amount - (nth % 3).min(amount - 1);
                     let request_id = format!("em_{index}_{task}_{nth}");
                     let session = format!("s{}", task % 3);
-                    if !call(&store, &request_id, &session, limit, amount, cost).await.unwrap() {
-                        break;
+                    match call(&store, &request_id, &session, limit, amount, cost).await {
+                        Ok(true) => {}
+                        Ok(false) => break,
+                        Err(StoreError::Database { .. }) => {
+                            tokio::time::sleep(Duration::from_millis(20)).await;
+                            continue;
+                        }
+                        Err(other) => panic!("{other}"),
                     }
                     calls.fetch_add(1, Ordering::Relaxed);
                     sum.fetch_add(cost, Ordering::Relaxed);
@@ -112,23 +129,78 @@ async fn spend_all(stores: &[Store], limit: u64, tasks: usize) -> (u64, u64) {
     (calls.load(Ordering::Relaxed), cost.load(Ordering::Relaxed))
 }
 
+/// Asserts that the calls of these instances used nearly all of a limit and no more, and that each row arrived once.
+async fn assert_exact(postgres: &Postgres, stores: &[Store], limit: u64, (calls, cost): (u64, u64)) {
+    for store in stores {
+        store.close().await;
+    }
+    assert!(cost <= limit, "{cost}");
+    assert!(cost * 100 >= limit * 99, "{cost}");
+    assert_eq!((number(postgres, ROWS), number(postgres, BILLED)), (calls, cost));
+    assert_eq!((number(postgres, SPENT), number(postgres, COMMITTED)), (cost, cost), "all was returned");
+    let sessions = "SELECT sum(spent) FROM em_budgets WHERE scope = 'session'";
+    assert_eq!(number(postgres, sessions), cost);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn four_instances_use_one_budget_up_and_never_exceed_it() {
-    const LIMIT: u64 = 40_000;
     let Some(postgres) = Postgres::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let open = |name: &str| Store::open(&location(&postgres, &folder.path().join(name))).unwrap();
-    let stores: Vec<Store> = ["a.db", "b.db", "c.db", "d.db"].map(open).into();
-    let (calls, cost) = spend_all(&stores, LIMIT, 16).await;
-    for store in &stores {
-        store.close().await;
+    let stores = ["a.db", "b.db", "c.db", "d.db"].map(open);
+    let spent = spend_all(&stores, 40_000, 16).await;
+    assert_exact(&postgres, &stores, 40_000, spent).await;
+}
+
+/// Two connections serve four instances, so each transaction may be on another one. The database fails meanwhile, and
+/// the pooler does not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pooler_in_transaction_mode_may_be_between() {
+    let Some(mut postgres) = Postgres::start() else { return };
+    let Some(pooler) = PgBouncer::start(&postgres) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let url = url(&[pooler.port()]);
+    let open = |name: &str| Store::open(&location_at(&url, &folder.path().join(name))).unwrap();
+    let stores = ["a.db", "b.db", "c.db", "d.db"].map(open);
+    let (spent, ()) = tokio::join!(spend_all(&stores, 20_000, 8), async {
+        rows_exceed(&postgres, 50).await;
+        postgres.stop();
+        postgres.start_again();
+    });
+    assert_exact(&postgres, &stores, 20_000, spent).await;
+}
+
+/// A standby takes over. One instance knows both hosts; the address of the other one leads to the standby then.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_promoted_standby_goes_on_with_each_row_once() {
+    let Some(mut primary) = Postgres::start() else { return };
+    let standby = primary.standby();
+    let moving = TcpProxy::start(primary.port());
+    let folder = tempfile::tempdir().unwrap();
+    let urls = [url(&[primary.port(), standby.port()]), url(&[moving.port()])];
+    let open = |number: usize| {
+        Store::open(&location_at(&urls[number], &folder.path().join(format!("{number}.db")))).unwrap()
+    };
+    let stores = [open(0), open(1)];
+    let failing = async {
+        rows_exceed(&primary, 50).await;
+        primary.kill();
+        let (before, begin) = (number(&standby, ROWS), Instant::now());
+        standby.promote();
+        moving.swap(standby.port());
+        rows_exceed(&standby, before).await;
+        println!("rows arrive {:?} after the primary was killed", begin.elapsed());
+    };
+    let (spent, ()) = tokio::join!(spend_all(&stores, 40_000, 8), failing);
+    assert_exact(&standby, &stores, 40_000, spent).await;
+}
+
+/// Waits until the database has more rows than this.
+async fn rows_exceed(postgres: &Postgres, count: u64) {
+    let has_table = "SELECT to_regclass('em_usage') IS NOT NULL";
+    while postgres.query(has_table) != "t" || number(postgres, ROWS) <= count {
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert!(cost <= LIMIT, "{cost}");
-    assert!(cost * 100 >= LIMIT * 99, "{cost}");
-    assert_eq!((number(&postgres, ROWS), number(&postgres, BILLED)), (calls, cost));
-    assert_eq!((number(&postgres, SPENT), number(&postgres, COMMITTED)), (cost, cost), "all was returned");
-    let sessions = "SELECT sum(spent) FROM em_budgets WHERE scope = 'session'";
-    assert_eq!(number(&postgres, sessions), cost);
 }
 
 /// Waits until a query returns this value.

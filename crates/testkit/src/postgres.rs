@@ -94,7 +94,8 @@ impl Postgres {
     /// Starts a standby that follows this server by streaming replication. From here on this server confirms only
     /// what the standby has, too.
     pub fn standby(&self) -> Self {
-        let mut standby = Self { programs: self.programs.clone(), folder: folder(), port: free_port(), server: None };
+        let mut standby =
+            Self { programs: self.programs.clone(), folder: folder(), port: free_port(), server: None };
         let mut copy = standby.program("pg_basebackup");
         copy.args(["--no-sync", "--checkpoint=fast", "-R", "-U", "postgres", "-h"]).arg(&self.folder);
         run(copy.args(["-p", &self.port.to_string(), "-D"]).arg(standby.data()));

@@ -37,10 +37,12 @@ impl TcpProxy {
     /// Starts on a free port, with a link to a server on this port of the loopback address.
     pub fn start(port: u16) -> Self {
         let state = watch::Sender::new(Some((Link::Up, (Ipv4Addr::LOCALHOST, port).into())));
-        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a loopback port is free");
+        let listener =
+            std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a loopback port is free");
         let address = listener.local_addr().expect("a listener has an address");
         let changes = state.subscribe();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
         let thread = thread::spawn(move || runtime.block_on(accept(listener, changes)));
         Self { address, state, thread: Some(thread) }
     }

@@ -50,6 +50,7 @@ mod run;
 mod serve;
 mod setup;
 mod shared;
+mod shared_faults;
 mod stitch;
 mod store_place;
 mod store_removed;

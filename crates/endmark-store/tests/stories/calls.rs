@@ -1,5 +1,4 @@
 //! Every upstream call has one row when it is over, however it ends.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::path::Path;
 use std::process::Command;
@@ -7,6 +6,17 @@ use std::process::Command;
 use endmark_store::{
     Billing, CallSettled, CallStarted, NoSecrets, Purpose, Store, StoreLocation, Tokens, UsageRow,
 };
+
+use crate::place::Place;
+
+over_both_stores! {
+    a_call_that_is_settled_and_one_that_is_dropped_have_their_rows,
+    what_a_dead_process_left_on_its_slate_becomes_rows_once,
+    a_call_that_is_over_after_the_close_has_its_row_at_the_next_start,
+    rows_wait_while_the_database_is_locked_and_are_all_there_afterwards,
+    old_calls_are_forgotten,
+    counts_beside_a_call_are_kept_and_forgotten_with_it,
+}
 
 fn started(request_id: &str, call: u32) -> CallStarted {
     CallStarted {
@@ -54,18 +64,15 @@ fn slates(folder: &Path) -> usize {
     entries.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains("-owner-")).count()
 }
 
-#[tokio::test(flavor = "current_thread")]
-async fn a_call_that_is_settled_and_one_that_is_dropped_have_their_rows() {
-    let folder = tempfile::tempdir().unwrap();
-    let location = StoreLocation::sqlite(folder.path().join("a.db"));
-    let store = Store::open(&location).unwrap();
+async fn a_call_that_is_settled_and_one_that_is_dropped_have_their_rows(place: &Place) {
+    let (location, store) = place.open();
     let first = store.recorder(NoSecrets).open_call(started("em_1", 1)).await;
     let second = store.recorder(NoSecrets).open_call(started("em_1", 2)).await;
     assert_eq!(store.condition().calls_open, 2);
     first.settle(settled());
     drop(second);
     store.close().await;
-    assert_eq!(slates(folder.path()), 0);
+    assert_eq!(slates(place.folder()), 0);
     let calls = endmark_store::Reader::open(&location).unwrap().calls_of("em_1").unwrap();
     let [reply, resume] = calls.as_slice() else { panic!("{calls:?}") };
     assert_eq!(
@@ -81,17 +88,14 @@ async fn a_call_that_is_settled_and_one_that_is_dropped_have_their_rows() {
     );
 }
 
-#[tokio::test(flavor = "current_thread")]
-async fn what_a_dead_process_left_on_its_slate_becomes_rows_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let location = StoreLocation::sqlite(folder.path().join("a.db"));
-    let store = Store::open(&location).unwrap();
+async fn what_a_dead_process_left_on_its_slate_becomes_rows_once(place: &Place) {
+    let (location, store) = place.open();
     let under_way = store.recorder(NoSecrets).open_call(started("em_1", 1)).await;
     store.recorder(NoSecrets).open_call(started("em_2", 1)).await.settle(settled());
     // A copy of the slate, as a killed process leaves it: no process holds its lock.
-    let mut entries = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    let mut entries = std::fs::read_dir(place.folder()).unwrap().map(|entry| entry.unwrap().path());
     let slate = entries.find(|path| path.to_string_lossy().contains("-owner-")).unwrap();
-    let copy = folder.path().join("a.db-owner-1-dead");
+    let copy = place.folder().join("a.db-owner-1-dead");
     std::fs::copy(slate, &copy).unwrap();
     under_way.settle(settled());
     store.close().await;
@@ -101,27 +105,24 @@ async fn what_a_dead_process_left_on_its_slate_becomes_rows_once() {
         let rows = rows(&location);
         assert_eq!(rows.len(), 2, "a call that has its row already keeps it: {rows:?}");
         assert!(rows.iter().all(|row| row.ending == "clean"));
-        assert_eq!(slates(folder.path()), 0);
+        assert_eq!(slates(place.folder()), 0);
     }
+}
 
-    let elsewhere = tempfile::tempdir().unwrap();
-    let location = StoreLocation::sqlite(elsewhere.path().join("a.db"));
-    let store = Store::open(&location).unwrap();
+async fn a_call_that_is_over_after_the_close_has_its_row_at_the_next_start(place: &Place) {
+    let (location, store) = place.open();
     let under_way = store.recorder(NoSecrets).open_call(started("em_3", 1)).await;
     // If the store closes before the call is over, the call is left to the next start.
     store.close().await;
-    assert_eq!(slates(elsewhere.path()), 1);
+    assert_eq!(slates(place.folder()), 1);
     drop((under_way, store));
     Store::open(&location).unwrap().close().await;
     let calls = rows(&location);
     assert_eq!((calls.len(), calls[0].ending.as_str()), (1, "cancelled"), "what it said last counts");
 }
 
-#[tokio::test(flavor = "current_thread")]
-async fn rows_wait_while_the_database_is_locked_and_are_all_there_afterwards() {
-    let folder = tempfile::tempdir().unwrap();
-    let location = StoreLocation::sqlite(folder.path().join("a.db"));
-    let store = Store::open(&location).unwrap();
+async fn rows_wait_while_the_database_is_locked_and_are_all_there_afterwards(place: &Place) {
+    let (location, store) = place.open();
     let mut shell = Command::new("sqlite3")
         .arg(location.path())
         .stdin(std::process::Stdio::piped())
@@ -144,11 +145,8 @@ async fn rows_wait_while_the_database_is_locked_and_are_all_there_afterwards() {
     assert!(store.condition().rows_committed == 500 && store.condition().rows_lost == 0);
 }
 
-#[tokio::test(flavor = "current_thread")]
-async fn old_calls_are_forgotten() {
-    let folder = tempfile::tempdir().unwrap();
-    let location = StoreLocation::sqlite(folder.path().join("a.db"));
-    let store = Store::open(&location).unwrap();
+async fn old_calls_are_forgotten(place: &Place) {
+    let (location, store) = place.open();
     store.recorder(NoSecrets).open_call(started("em_old", 1)).await.settle(settled());
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
     let recent = CallStarted { started_ms: u64::try_from(now).unwrap(), ..started("em_new", 1) };
@@ -161,11 +159,8 @@ async fn old_calls_are_forgotten() {
     assert_eq!(rows(&location)[0].request_id, "em_new");
 }
 
-#[tokio::test(flavor = "current_thread")]
-async fn counts_beside_a_call_are_kept_and_forgotten_with_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let location = StoreLocation::sqlite(folder.path().join("a.db"));
-    let store = Store::open(&location).unwrap();
+async fn counts_beside_a_call_are_kept_and_forgotten_with_it(place: &Place) {
+    let (location, store) = place.open();
     let tokens = Tokens { cache_written: Some(5), cache_written_1h: Some(2), ..settled().tokens };
     let call = store.recorder(NoSecrets).open_call(started("em_old", 1)).await;
     let billing = Billing { tier: Some("flex".to_owned()), cached_audio: 4, ..Billing::default() };

@@ -1,0 +1,172 @@
+//! Gateways that share a PostgreSQL database, while the way to it fails, while one is stopped, and while all are
+//! restarted: no budget is overspent, no row is lost or double, and no stream is cut.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use testkit::{Answer, ChatFrames, Link, Postgres, Received, Reply, Request, TcpProxy, Upstream, chat_reply};
+
+use crate::serve::{Served, in_runtime};
+use crate::shared::{Replies, check, load, place_at};
+
+/// The variable that sets how many seconds the faults last. The default is two; more than 60 lets shares expire.
+const SECONDS: &str = "ENDMARK_TEST_SHARED_FAULT_SECONDS";
+
+/// The variable that sets the number of streams during the rolling restart.
+const STREAMS: &str = "ENDMARK_TEST_SHARED_STREAMS";
+
+fn setting(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).map_or(default, |text| text.parse().unwrap())
+}
+
+/// An upstream whose streams have ten events, with this pause before each.
+async fn upstream(pause: Duration) -> Upstream {
+    Upstream::start(move |request: &Received| {
+        if request.json()["stream"] == true {
+            let frames = (0..8).fold(ChatFrames::new(), |frames, _| frames.text("word "));
+            Answer::sse(frames.finish("stop").usage((10, 10)).done()).pause(pause)
+        } else {
+            Answer::json(200, &chat_reply("one two", "stop", (10, 10)))
+        }
+    })
+    .await
+}
+
+fn stream_request(address: SocketAddr, model: &str) -> Request {
+    let body = json!({"model": model, "stream": true, "max_tokens": 20, "messages": [{"role": "user", "content": "Go."}]});
+    Request::post(address, "/v1/chat/completions").header("authorization", "Bearer k").json(&body)
+}
+
+fn assert_whole(reply: &Reply) {
+    let is_whole = reply.complete && reply.events().last().is_some_and(|event| event == "[DONE]");
+    assert!(is_whole, "a stream was cut: {}", reply.text());
+}
+
+#[test]
+fn a_partition_an_outage_and_a_stopped_gateway_overspend_nothing_and_cut_no_stream() {
+    const LIMIT: u64 = 20_000;
+    let seconds = setting(SECONDS, 2);
+    let Some(postgres) = Postgres::start() else { return };
+    in_runtime(async move {
+        let upstream = upstream(Duration::from_millis(seconds * 120)).await;
+        let proxies = [(); 4].map(|()| TcpProxy::start(postgres.port()));
+        let places = proxies.each_ref().map(|proxy| {
+            let url = format!("postgres://postgres@127.0.0.1:{}/endmark", proxy.port());
+            place_at(&url, &upstream, &format!("[budget]\nday_tokens = {LIMIT}"))
+        });
+        let served = places.each_ref().map(|place| Served::start(place, &[]));
+        let [frozen, cut, stopped, slow] = [0, 1, 2, 3];
+        let replies = Replies::default();
+        // The client of a stopped gateway would give up.
+        let mut streams = Vec::new();
+        for at in [frozen, cut, slow] {
+            let open = stream_request(served[at].address, &format!("stream-{at}")).send().await;
+            assert_eq!(open.status, 200);
+            streams.push(tokio::spawn(open.read()));
+        }
+        let loads =
+            served.each_ref().map(|served| tokio::spawn(load(vec![served.address], Arc::clone(&replies))));
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        proxies[frozen].set(Link::Frozen);
+        proxies[cut].set(Link::Cut);
+        served[stopped].signal("-STOP");
+        proxies[slow].set(Link::Slow(Duration::from_millis(5)));
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        served[stopped].signal("-CONT");
+        for proxy in &proxies {
+            proxy.set(Link::Up);
+        }
+        for stream in streams {
+            assert_whole(&stream.await.unwrap());
+        }
+        replies.lock().unwrap().extend([frozen, cut, slow].map(|at| format!("stream-{at}")));
+        for load in loads {
+            load.await.unwrap();
+        }
+        // The clients of the stopped gateway may have given up.
+        load(vec![served[stopped].address], Arc::clone(&replies)).await;
+        for served in served {
+            let (code, said) = served.end("-TERM");
+            assert_eq!(code, Some(0), "{said}");
+        }
+        let spent = check(&postgres, &places, &replies, LIMIT);
+        assert!(spent * 100 >= LIMIT * 99, "{spent} of {LIMIT}");
+        println!(
+            "faults of {seconds} s: {} replies, {spent} of {LIMIT} tokens",
+            replies.lock().unwrap().len()
+        );
+    });
+}
+
+/// Reads one stream to its end, from the first gateway that takes it: as a balancer does.
+async fn stream(addresses: Arc<Mutex<Vec<SocketAddr>>>, number: usize) -> String {
+    let model = format!("stream-{number}");
+    for attempt in number.. {
+        let address = addresses.lock().unwrap()[attempt % 3];
+        match stream_request(address, &model).try_send().await {
+            Ok(open) if open.status == 200 => {
+                let reply = open.read().await;
+                assert_whole(&reply);
+                return model;
+            }
+            // It stops, or is gone.
+            Ok(open) => assert_eq!(open.status, 503),
+            Err(_) => {}
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    model
+}
+
+#[test]
+fn a_rolling_restart_cuts_no_stream_and_loses_no_row() {
+    let streams = setting(STREAMS, 60);
+    let Some(postgres) = Postgres::start() else { return };
+    in_runtime(async move {
+        let upstream = upstream(Duration::from_millis(150)).await;
+        let places =
+            [(); 3].map(|()| place_at(&postgres.url(), &upstream, "[budget]\nday_tokens = 1_000_000"));
+        let mut served = places.each_ref().map(|place| Some(Served::start(place, &[])));
+        let addresses: Vec<_> = served.iter().flatten().map(|served| served.address).collect();
+        let addresses = Arc::new(Mutex::new(addresses));
+        // Half of them are under way before the restarts, the others begin during these.
+        let reading: Vec<_> = (0..streams)
+            .map(|number| {
+                let (addresses, number) = (Arc::clone(&addresses), usize::try_from(number).unwrap());
+                let delay =
+                    Duration::from_millis(if number % 2 == 0 { 0 } else { number as u64 * 3_000 / streams });
+                tokio::spawn(async move {
+                    tokio::time::sleep(delay).await;
+                    stream(addresses, number).await
+                })
+            })
+            .collect();
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let begin = Instant::now();
+        for (at, place) in places.iter().enumerate() {
+            let old = served[at].take().unwrap();
+            let (code, said) = tokio::task::spawn_blocking(move || old.end("-TERM")).await.unwrap();
+            assert_eq!(code, Some(0), "{said}");
+            let new = Served::start(place, &[]);
+            addresses.lock().unwrap()[at] = new.address;
+            served[at] = Some(new);
+        }
+        let restarted = begin.elapsed();
+        let replies = Replies::default();
+        for stream in reading {
+            let model = stream.await.unwrap();
+            replies.lock().unwrap().push(model);
+        }
+        for served in served.into_iter().flatten() {
+            assert_eq!(served.end("-TERM").0, Some(0));
+        }
+        assert_eq!(
+            check(&postgres, &places, &replies, 1_000_000),
+            streams * 20,
+            "each stream is charged once"
+        );
+        println!("{streams} streams over three restarts in {restarted:?}: none cut");
+    });
+}

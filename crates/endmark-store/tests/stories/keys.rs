@@ -1,0 +1,121 @@
+//! The gateway's own keys: changed in the store's own file, or in the database that instances share.
+
+use std::time::Duration;
+
+use endmark_context::budget::{Period, Unit};
+use endmark_store::{
+    KeyBook, KeyBudget, KeyError, KeyOfSecret, KeySecret, KeyState, NewKey, SECRETS_BEGIN, Store,
+};
+
+use crate::place::Place;
+
+over_both_stores! {
+    a_key_is_kept_as_it_was_made_and_its_secret_is_nowhere,
+    a_name_is_given_once_and_a_revoked_key_stays_revoked,
+    a_rotated_key_has_two_secrets_for_a_while,
+}
+
+fn new(name: &str) -> NewKey {
+    NewKey { name: name.to_owned(), ..NewKey::default() }
+}
+
+/// A store, and the book in which its keys are changed.
+struct Keys {
+    store: Store,
+    book: KeyBook,
+}
+
+impl Keys {
+    async fn open(place: &Place) -> Self {
+        let (location, store) = place.open();
+        Self { store, book: KeyBook::open(&location).await.unwrap() }
+    }
+
+    /// Waits until a store that shares its keys has read this many changes.
+    async fn changed(&self, place: &Place, times: i64) {
+        for _ in 0..1_000 {
+            if !place.is_shared() || self.store.keys_version() >= times {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert!(self.store.keys_version() >= times, "the change is never read");
+    }
+
+    async fn of(&self, secret: &KeySecret) -> Option<KeyOfSecret> {
+        self.store.key_of(secret.reveal()).await.unwrap()
+    }
+
+    async fn close(self) {
+        self.book.close().await;
+        self.store.close().await;
+    }
+}
+
+async fn a_key_is_kept_as_it_was_made_and_its_secret_is_nowhere(place: &Place) {
+    let mut keys = Keys::open(place).await;
+    let budget = KeyBudget { unit: Unit::NanoUsd, limit: 5_000_000_000, period: Period::Month };
+    let full = NewKey {
+        models: vec!["gpt-5*".to_owned(), "claude-sonnet-5".to_owned()],
+        budget: Some(budget),
+        ends_at: Some(2_000_000_000),
+        ..new("team.a-1_x")
+    };
+    let secret = keys.book.add(full.clone()).await.unwrap();
+    keys.changed(place, 1).await;
+    assert_eq!(secret.reveal().len(), SECRETS_BEGIN.len() + 64);
+    assert!(!format!("{secret:?}").contains(&secret.reveal()[10..]));
+    let key = keys.of(&secret).await.unwrap().key;
+    assert_eq!((&key.name, &key.models), (&full.name, &full.models));
+    assert_eq!((key.budget, key.ends_at, key.revoked_at), (Some(budget), full.ends_at, None));
+    assert!(key.created_at > 1_700_000_000);
+    assert_eq!(keys.book.all().await.unwrap(), [key]);
+    assert_eq!(keys.store.key_of("em_sk_other").await.unwrap(), None);
+    keys.close().await;
+    for entry in std::fs::read_dir(place.folder()).unwrap() {
+        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+        let digits = &secret.reveal().as_bytes()[SECRETS_BEGIN.len()..];
+        assert!(!bytes.windows(digits.len()).any(|window| window == digits));
+    }
+}
+
+async fn a_name_is_given_once_and_a_revoked_key_stays_revoked(place: &Place) {
+    let mut keys = Keys::open(place).await;
+    for name in ["", "a b", "käse", "a/b", &"x".repeat(65)] {
+        assert!(matches!(keys.book.add(new(name)).await, Err(KeyError::BadName(_))), "{name}");
+    }
+    let models = vec!["a".to_owned(), " ".to_owned()];
+    assert!(matches!(keys.book.add(NewKey { models, ..new("m") }).await, Err(KeyError::BadModel(_))));
+    let secret = keys.book.add(new("a")).await.unwrap();
+    assert!(matches!(keys.book.add(new("a")).await, Err(KeyError::Taken(_))));
+    keys.book.revoke("a").await.unwrap();
+    keys.changed(place, 2).await;
+    let found = keys.of(&secret).await.unwrap();
+    assert_eq!(found.state(0), KeyState::Revoked);
+    assert!(matches!(keys.book.add(new("a")).await, Err(KeyError::Taken(_))), "nor after that");
+    assert!(matches!(keys.book.revoke("a").await, Err(KeyError::Unknown(_))));
+    assert!(matches!(keys.book.rotate("a", 5).await, Err(KeyError::Unknown(_))));
+    assert!(matches!(keys.book.rotate("b", 5).await, Err(KeyError::Unknown(_))));
+    keys.close().await;
+}
+
+async fn a_rotated_key_has_two_secrets_for_a_while(place: &Place) {
+    let mut keys = Keys::open(place).await;
+    let first = keys.book.add(new("a")).await.unwrap();
+    let second = keys.book.rotate("a", 3_600).await.unwrap();
+    keys.changed(place, 2).await;
+    let ends_at = keys.of(&first).await.unwrap().secret_ends_at.unwrap();
+    assert_eq!(keys.of(&first).await.unwrap().state(ends_at - 1), KeyState::Valid);
+    assert_eq!(keys.of(&first).await.unwrap().state(ends_at), KeyState::Ended);
+    assert_eq!(keys.of(&second).await.unwrap().state(ends_at), KeyState::Valid);
+    // A longer overlap does not extend a secret that ends sooner.
+    let third = keys.book.rotate("a", 360_000).await.unwrap();
+    keys.changed(place, 3).await;
+    assert_eq!(keys.of(&first).await.unwrap().secret_ends_at, Some(ends_at));
+    assert!(keys.of(&second).await.unwrap().secret_ends_at.unwrap() > ends_at);
+    keys.book.rotate("a", 0).await.unwrap();
+    keys.changed(place, 4).await;
+    let third = keys.of(&third).await.unwrap();
+    assert_eq!(third.state(third.secret_ends_at.unwrap()), KeyState::Ended);
+    keys.close().await;
+}
