@@ -26,6 +26,8 @@ struct Instance {
     spent: u64,
     /// The holds of calls in progress, with their future costs.
     calls: Vec<(u64, u64)>,
+    /// The sum of these holds.
+    held: u64,
     waiting: Vec<u64>,
     is_tight: bool,
     tenure: Tenure,
@@ -35,13 +37,14 @@ struct Instance {
 
 impl Instance {
     fn used(&self) -> u64 {
-        self.spent + self.calls.iter().map(|(held, _)| held).sum::<u64>()
+        self.spent + self.held
     }
 
     fn hold(&mut self, now_ms: u64, amount: u64, cost: u64) -> bool {
         let fits = self.tenure.is_valid(now_ms * self.speed / 1_000) && self.used() + amount <= self.granted;
         if fits {
             self.calls.push((amount, cost));
+            self.held += amount;
         }
         fits
     }
@@ -104,7 +107,8 @@ impl Story {
         let instance = &mut self.instances[index];
         if !instance.calls.is_empty() {
             let call = self.dice.roll(instance.calls.len() as u64);
-            let (_, cost) = instance.calls.swap_remove(usize::try_from(call).unwrap());
+            let (held, cost) = instance.calls.swap_remove(usize::try_from(call).unwrap());
+            instance.held -= held;
             instance.spent += cost;
         }
     }
@@ -219,4 +223,67 @@ fn an_instance_cannot_report_more_than_was_granted() {
     let report = ShareReport { limit: 100, granted: 60, spent: 10, used: 10, ..ShareReport::default() };
     pool.exchange(&mut share, &report, 2);
     assert_eq!((share.granted, pool.committed), (10, 70));
+}
+
+/// The variables that set how many seeds are run, and how many calls an instance makes at once.
+const SEEDS: &str = "ENDMARK_TEST_SHARE_SEEDS";
+const CALLS: &str = "ENDMARK_TEST_SHARE_CALLS";
+
+fn setting(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).map_or(default, |text| text.parse().unwrap())
+}
+
+/// Makes this many calls at once on every instance, until the budget admits nothing further. Returns the cost of all
+/// calls, and what calls under way may cost beyond their holds, each instance at its last admission.
+fn race(seed: u64, calls: usize, most_cost_percent: u64) -> (u64, u64) {
+    let mut story = Story::new(seed);
+    let mut excess = [0; INSTANCES];
+    let mut quiet = 0;
+    while quiet < 100 * INSTANCES {
+        quiet += 1;
+        story.now_ms += 1;
+        let index = usize::try_from(story.dice.roll(INSTANCES as u64)).unwrap();
+        while story.instances[index].calls.len() + story.instances[index].waiting.len() < calls {
+            let amount = 1 + story.dice.roll(400);
+            let cost = amount * (1 + story.dice.roll(most_cost_percent)) / 100;
+            let instance = &mut story.instances[index];
+            if instance.hold(story.now_ms, amount, cost) {
+                let of_call = |(held, cost): &(u64, u64)| cost.saturating_sub(*held);
+                excess[index] = instance.calls.iter().map(of_call).sum();
+                quiet = 0;
+            } else {
+                instance.waiting.push(amount);
+            }
+        }
+        story.exchange(index, true);
+        for _ in 0..1 + calls / 20 {
+            story.settle(index);
+        }
+        if most_cost_percent <= 100 {
+            assert!(story.instances.iter().map(Instance::used).sum::<u64>() <= LIMIT);
+        }
+    }
+    story.use_up();
+    for index in 0..INSTANCES {
+        story.exchange(index, true);
+        assert!(!story.instances[index].hold(story.now_ms, 300, 300), "nothing further is admitted");
+    }
+    let spent = story.instances.iter().map(|instance| instance.spent).sum();
+    assert_eq!(story.pool.spent, spent, "charged in full");
+    (spent, excess.iter().sum())
+}
+
+#[test]
+fn calls_at_once_on_four_instances_use_a_budget_up_and_exceed_it_by_their_own_excess_alone() {
+    let calls = usize::try_from(setting(CALLS, 100)).unwrap();
+    let (mut least, mut over) = (LIMIT, 0);
+    for seed in 0..setting(SEEDS, 10) {
+        let (spent, _) = race(seed, calls, 100);
+        assert!(spent <= LIMIT && spent * 100 >= LIMIT * 99, "seed {seed}: {spent}");
+        least = least.min(spent);
+        let (spent, excess) = race(seed, calls, 300);
+        assert!(spent <= LIMIT + excess, "seed {seed}: {spent} with {excess} under way");
+        over = over.max(spent.saturating_sub(LIMIT));
+    }
+    println!("{calls} calls at once: at least {least} of {LIMIT} used; beyond their holds: {over} over");
 }
