@@ -8,6 +8,7 @@ mod file_size;
 mod layering;
 mod purity;
 mod rooms;
+mod sql_subset;
 mod words;
 
 use crate::workspace::{Workspace, WorkspaceError};
@@ -30,4 +31,5 @@ pub(crate) const CHECKS: &[Check] = &[
     Check { name: "field-count", run: field_count::run },
     Check { name: "words", run: words::run },
     Check { name: "codes", run: codes::run },
+    Check { name: "sql-subset", run: sql_subset::run },
 ];

@@ -36,6 +36,8 @@ use crate::writer::Writer;
 
 /// How long a call waits for other instances to return unused shares. The gateway waits a little longer.
 const RETURN_PATIENCE: Duration = Duration::from_millis(1_200);
+/// The same while the database still has some to grant: calls of this instance took the share that this one waited for.
+const RACE_PATIENCE: Duration = Duration::from_secs(5);
 /// Pause between two requests.
 const RETURN_PAUSE: Duration = Duration::from_millis(40);
 
@@ -131,8 +133,10 @@ impl Shared {
 
     /// Whether a call that does not fit may fit soon, once others return unused shares. If so, waits a moment.
     pub(crate) async fn may_fit(&self, used_up: &UsedUp, since: tokio::time::Instant) -> bool {
-        let may_fit = used_up.account.may_admit(used_up.claim.amount) && since.elapsed() < RETURN_PATIENCE;
-        if may_fit {
+        let is_tight = locked(&self.state.requests).is_tight(&BudgetKey::of(&used_up.claim));
+        let patience = if is_tight { RETURN_PATIENCE } else { RACE_PATIENCE };
+        let may_fit = used_up.account.may_admit(used_up.claim.amount) && since.elapsed() < patience;
+        if may_fit && is_tight {
             tokio::time::sleep(RETURN_PAUSE).await;
         }
         may_fit

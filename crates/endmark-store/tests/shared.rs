@@ -11,7 +11,7 @@ use endmark_store::{
     CallSettled, CallStarted, Claim, Held, Hold, NoSecrets, Purpose, SharedBudgets, Store, StoreError,
     StoreLocation, Tokens,
 };
-use testkit::{PgBouncer, Postgres, TcpProxy};
+use testkit::{Link, PgBouncer, Postgres, TcpProxy};
 
 fn location(postgres: &Postgres, journal: &Path) -> StoreLocation {
     location_at(&postgres.url(), journal)
@@ -193,6 +193,31 @@ async fn a_promoted_standby_goes_on_with_each_row_once() {
     };
     let (spent, ()) = tokio::join!(spend_all(&stores, 40_000, 8), failing);
     assert_exact(&standby, &stores, 40_000, spent).await;
+}
+
+/// New calls may use the share that an earlier one waited for. It waits for another one then.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_database_refuses_no_call_while_the_budget_has_room() {
+    let Some(postgres) = Postgres::start() else { return };
+    let link = TcpProxy::start(postgres.port());
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&location_at(&url(&[link.port()]), &folder.path().join("a.db"))).unwrap();
+    link.set(Link::Slow(Duration::from_millis(90)));
+    let calls: Vec<_> = (0..120)
+        .map(|number| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(25 * number)).await;
+                call(&store, &format!("em_{number}"), "s", 1_000_000, 50, 50).await
+            })
+        })
+        .collect();
+    for call in calls {
+        assert_eq!(call.await.unwrap(), Ok(true));
+    }
+    link.set(Link::Up);
+    store.close().await;
+    assert_eq!((number(&postgres, ROWS), number(&postgres, SPENT)), (120, 6_000));
 }
 
 /// Waits until the database has more rows than this.

@@ -21,11 +21,11 @@ fn setting(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |text| text.parse().unwrap())
 }
 
-/// An upstream whose streams have ten events, with this pause before each.
+/// An upstream whose streams have 43 events, with this pause before each.
 async fn upstream(pause: Duration) -> Upstream {
     Upstream::start(move |request: &Received| {
         if request.json()["stream"] == true {
-            let frames = (0..8).fold(ChatFrames::new(), |frames, _| frames.text("word "));
+            let frames = (0..39).fold(ChatFrames::new(), |frames, _| frames.text("word "));
             Answer::sse(frames.finish("stop").usage((10, 10)).done()).pause(pause)
         } else {
             Answer::json(200, &chat_reply("one two", "stop", (10, 10)))
@@ -50,7 +50,7 @@ fn a_partition_an_outage_and_a_stopped_gateway_overspend_nothing_and_cut_no_stre
     let seconds = setting(SECONDS, 2);
     let Some(postgres) = Postgres::start() else { return };
     in_runtime(async move {
-        let upstream = upstream(Duration::from_millis(seconds * 120)).await;
+        let upstream = upstream(Duration::from_millis(seconds * 30)).await;
         let proxies = [(); 4].map(|()| TcpProxy::start(postgres.port()));
         let places = proxies.each_ref().map(|proxy| {
             let url = format!("postgres://postgres@127.0.0.1:{}/endmark", proxy.port());
@@ -111,8 +111,8 @@ async fn stream(addresses: Arc<Mutex<Vec<SocketAddr>>>, number: usize) -> String
                 assert_whole(&reply);
                 return model;
             }
-            // It stops, or is gone.
-            Ok(open) => assert_eq!(open.status, 503),
+            // It stops, or is gone, or has more requests than it takes at once.
+            Ok(open) => assert!(matches!(open.status, 503 | 429), "{}", open.read().await.text()),
             Err(_) => {}
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -125,7 +125,7 @@ fn a_rolling_restart_cuts_no_stream_and_loses_no_row() {
     let streams = setting(STREAMS, 60);
     let Some(postgres) = Postgres::start() else { return };
     in_runtime(async move {
-        let upstream = upstream(Duration::from_millis(150)).await;
+        let upstream = upstream(Duration::from_millis(45)).await;
         let places =
             [(); 3].map(|()| place_at(&postgres.url(), &upstream, "[budget]\nday_tokens = 1_000_000"));
         let mut served = places.each_ref().map(|place| Some(Served::start(place, &[])));

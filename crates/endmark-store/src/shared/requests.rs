@@ -95,6 +95,11 @@ impl Requests {
         !self.answers.is_empty()
     }
 
+    /// Whether this budget is nearly used up.
+    pub(crate) fn is_tight(&self, key: &BudgetKey) -> bool {
+        self.budgets.get(key).is_some_and(|budget| budget.is_tight)
+    }
+
     /// Whether a budget of this instance is nearly used up: other instances wait for what is not in use here.
     pub(crate) fn has_tight(&self) -> bool {
         self.budgets.values().any(|budget| budget.is_tight)
