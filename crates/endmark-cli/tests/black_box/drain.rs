@@ -13,7 +13,7 @@ use crate::serve::{Served, in_runtime};
 const STREAMS: usize = 8;
 
 /// The number of rounds; `ENDMARK_TEST_DRAINS` sets more.
-const ROUNDS: usize = 20;
+const ROUNDS: usize = 10;
 
 fn rounds() -> usize {
     std::env::var("ENDMARK_TEST_DRAINS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(ROUNDS)

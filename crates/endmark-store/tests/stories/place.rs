@@ -88,7 +88,7 @@ pub(crate) fn alone(story: impl AsyncFnOnce(&Place)) {
     in_runtime(story(&Place::new(None)));
 }
 
-/// A server for all stories, with or without a pooler.
+/// A server for all stories, with a pooler in transaction mode if there is one.
 pub(crate) struct Shared {
     postgres: Postgres,
     pooler: Option<PgBouncer>,
@@ -96,9 +96,9 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// `None` if it is not installed.
-    pub(crate) fn start(is_pooled: bool) -> Option<Self> {
+    pub(crate) fn start() -> Option<Self> {
         let postgres = Postgres::start()?;
-        let pooler = if is_pooled { Some(PgBouncer::start(&postgres)?) } else { None };
+        let pooler = PgBouncer::start(&postgres);
         Some(Self { postgres, pooler })
     }
 

@@ -1,0 +1,166 @@
+//! Measures calls that are held in a budget, made and recorded: over SQLite alone, and over one PostgreSQL by one and
+//! by four instances. There is no HTTP in it.
+//!
+//! `cargo run --release -p endmark-store --example several -- [ROUNDS]`. In each round every kind runs once, so that the
+//! load of the machine falls on all alike. Needs PostgreSQL below /usr/lib/postgresql.
+#![expect(clippy::unwrap_used, reason = "a measurement that fails ends")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use endmark_context::budget::{Scope, Unit};
+use endmark_store::{
+    CallSettled, CallStarted, Claim, Held, Hold, NoSecrets, Purpose, Recorder, Store, StoreLocation, Tokens,
+};
+use testkit::Postgres;
+
+/// Calls at once on each instance.
+const CALLS: u64 = 32;
+/// How long each kind runs in a round.
+const SPAN: Duration = Duration::from_secs(4);
+
+fn hold(request_id: &str, session: &str) -> Hold {
+    let claim = |scope, subject: &str| Claim {
+        scope,
+        subject: subject.to_owned(),
+        window: "ever".to_owned(),
+        unit: Unit::Tokens,
+        limit: 1 << 40,
+        amount: 500,
+        closing_amount: 500,
+    };
+    let claims = vec![claim(Scope::All, ""), claim(Scope::Session, session)];
+    Hold { request_id: request_id.to_owned(), call: 1, claims, may_close: false }
+}
+
+fn started(request_id: &str, session: &str) -> CallStarted {
+    CallStarted {
+        request_id: request_id.to_owned(),
+        call: 1,
+        purpose: Purpose::Reply,
+        session: session.to_owned(),
+        credential: None,
+        upstream: "local".to_owned(),
+        format: "openai_chat".into(),
+        model: "m".to_owned(),
+        streamed: false,
+        mode: "auto".into(),
+        started_ms: 1_700_000_000_123,
+        sent_bytes: 40,
+        prompt_estimate: 10,
+        charges: Vec::new(),
+    }
+}
+
+/// Makes a call. Returns how long its hold took.
+async fn call(recorder: &Recorder, request_id: &str, session: &str) -> Duration {
+    let begin = Instant::now();
+    let held = recorder.hold(hold(request_id, session)).await.unwrap();
+    let took = begin.elapsed();
+    assert!(matches!(held, Held::Fits { .. }), "{held:?}");
+    let open = recorder.open_call(started(request_id, session)).await;
+    tokio::task::yield_now().await;
+    open.settle(CallSettled {
+        http_status: Some(200),
+        ending: "clean".into(),
+        tokens: Tokens { prompt: Some(200), output: Some(100), ..Tokens::default() },
+        ..CallSettled::default()
+    });
+    took
+}
+
+/// Loads these stores. Returns the calls in a second.
+async fn rate(stores: &[Store], round: u64) -> f64 {
+    let (is_over, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let begin = Instant::now();
+    let mut tasks = Vec::new();
+    for (at, store) in stores.iter().enumerate() {
+        for task in 0..CALLS {
+            let (recorder, is_over, count) =
+                (store.recorder(NoSecrets), Arc::clone(&is_over), Arc::clone(&count));
+            tasks.push(tokio::spawn(async move {
+                for number in 0_u64.. {
+                    if is_over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    call(&recorder, &format!("em_{round}_{at}_{task}_{number}"), &format!("s{task}")).await;
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+            }));
+        }
+    }
+    tokio::time::sleep(SPAN).await;
+    is_over.store(true, Ordering::Relaxed);
+    for task in tasks {
+        task.await.unwrap();
+    }
+    count.load(Ordering::Relaxed) as f64 / begin.elapsed().as_secs_f64()
+}
+
+/// Prints the median and the 99th percentile.
+fn print_percentiles(what: &str, mut took: Vec<Duration>) {
+    took.sort_unstable();
+    let at = |percent: usize| took[(took.len() - 1) * percent / 100];
+    println!("{what}: p50 {:?}, p99 {:?} of {}", at(50), at(99), took.len());
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+#[tokio::main]
+async fn main() {
+    let rounds: u64 = std::env::args().nth(1).map_or(5, |text| text.parse().unwrap());
+    let Some(postgres) = Postgres::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let shared = |name: &str| StoreLocation::parse(&postgres.url()).unwrap().with_journal(path(name));
+    let transactions = || -> f64 {
+        let sql = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = 'endmark'";
+        postgres.sql("postgres", sql).parse().unwrap()
+    };
+    let mut rates = [Vec::new(), Vec::new(), Vec::new()];
+    let (mut ratios, mut commits) = (Vec::new(), Vec::new());
+    for round in 0..rounds {
+        let locations = [
+            vec![StoreLocation::sqlite(path(&format!("alone-{round}.db")))],
+            vec![shared(&format!("one-{round}.db"))],
+            (0..4).map(|number| shared(&format!("four-{round}-{number}.db"))).collect(),
+        ];
+        for (kind, locations) in locations.iter().enumerate() {
+            let stores: Vec<_> = locations.iter().map(|location| Store::open(location).unwrap()).collect();
+            let before = transactions();
+            rates[kind].push(rate(&stores, round * 3 + kind as u64).await);
+            // The server adds up what its processes did once a second.
+            tokio::time::sleep(Duration::from_millis(1_100)).await;
+            if kind == 2 {
+                commits.push((transactions() - before) / (SPAN.as_secs_f64() + 1.1));
+            }
+            for store in stores {
+                store.close().await;
+            }
+        }
+        let last = |kind: usize| rates[kind].last().copied().unwrap_or_default();
+        ratios.push(last(1) / last(0));
+    }
+    let [alone, one, four] = rates.map(median);
+    println!(
+        "calls a second, median of {rounds} rounds: SQLite alone {alone:.0}, one instance over PostgreSQL {one:.0},"
+    );
+    println!("  four instances {four:.0} with {:.0} transactions a second", median(commits));
+    println!("one instance over PostgreSQL to SQLite alone, median of the rounds: {:.2}", median(ratios));
+    let store = Store::open(&shared("latency.db")).unwrap();
+    let recorder = store.recorder(NoSecrets);
+    let (mut within, mut without) = (Vec::new(), Vec::new());
+    for number in 0..20_000 {
+        within.push(call(&recorder, &format!("em_within_{number}"), "s").await);
+        if number % 100 == 0 {
+            without.push(call(&recorder, &format!("em_without_{number}"), &format!("new-{number}")).await);
+        }
+    }
+    print_percentiles("a hold, mostly within a share", within);
+    print_percentiles("a hold in a new budget", without);
+    store.close().await;
+}
