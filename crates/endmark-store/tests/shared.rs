@@ -1,5 +1,5 @@
 //! Several instances over one PostgreSQL: budgets are exact, and every row arrives once.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 use std::path::Path;
 use std::sync::Arc;

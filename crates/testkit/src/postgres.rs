@@ -93,6 +93,7 @@ impl Postgres {
 
     /// Starts a standby that follows this server by streaming replication. From here on this server confirms only
     /// what the standby has, too.
+    #[must_use]
     pub fn standby(&self) -> Self {
         let mut standby =
             Self { programs: self.programs.clone(), folder: folder(), port: free_port(), server: None };

@@ -13,6 +13,8 @@ use crate::leases::BudgetKey;
 const UNUSED_MS: u64 = 2_000;
 /// Requests that follow each other faster ask for twice as much ahead.
 const HURRY_MS: u64 = 1_000;
+/// Requests that follow each other more slowly ask for half as much. In between a share lasts for seconds, as it should.
+const LEISURE_MS: u64 = 4_000;
 
 type Answer = oneshot::Sender<Result<(), StoreError>>;
 
@@ -69,9 +71,13 @@ impl Requests {
             let is_unused = is_closing || now_ms.saturating_sub(budget.used_ms) >= UNUSED_MS;
             let is_asked = budget.least > 0;
             if is_asked {
-                let is_hurried = now_ms.saturating_sub(budget.asked_ms) < HURRY_MS;
                 let most = budget.ahead.saturating_mul(2).max(budget.waiting.saturating_mul(2));
-                budget.ahead = if is_hurried && !budget.is_tight { most } else { 0 };
+                budget.ahead = match now_ms.saturating_sub(budget.asked_ms) {
+                    _ if budget.is_tight => 0,
+                    ..HURRY_MS => most,
+                    HURRY_MS..LEISURE_MS => budget.ahead,
+                    LEISURE_MS.. => budget.ahead / 2,
+                };
                 budget.asked_ms = now_ms;
             }
             if is_asked || is_unused || budget.is_tight {
@@ -112,5 +118,25 @@ impl Requests {
                 budget.is_tight = share.is_tight;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use endmark_context::budget::{Scope, Unit};
+
+    use super::*;
+
+    #[test]
+    fn a_share_grows_until_it_lasts_for_seconds() {
+        let mut requests = Requests::default();
+        let window = "ever".to_owned();
+        let key = BudgetKey { scope: Scope::All, subject: String::new(), window, unit: Unit::Tokens };
+        let ask = |now_ms| {
+            let (sender, _) = oneshot::channel();
+            requests.add(now_ms, std::iter::once((key.clone(), 1_000, 10)), sender);
+            requests.take(now_ms, false).0[0].ahead
+        };
+        assert_eq!([5_000, 5_500, 5_900, 7_800, 13_000].map(ask), [0, 20, 40, 40, 20]);
     }
 }

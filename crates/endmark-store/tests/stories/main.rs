@@ -1,5 +1,11 @@
 //! Stories of budgets, calls, keys and leases. Each runs over SQLite alone, and over PostgreSQL.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
 #[macro_use]
 mod place;

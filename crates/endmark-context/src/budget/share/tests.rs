@@ -256,7 +256,7 @@ fn race(seed: u64, calls: usize, most_cost_percent: u64) -> (u64, u64) {
             }
         }
         story.exchange(index, true);
-        for _ in 0..1 + calls / 20 {
+        for _ in 0..=calls / 20 {
             story.settle(index);
         }
         if most_cost_percent <= 100 {
