@@ -230,10 +230,13 @@ impl Leases {
         changed
     }
 
-    /// Plans the size that a lease will have after the commit. Returns its amount, and the part that calls under way hold.
-    pub(crate) fn plan(&self, key: &BudgetKey, standing: Standing) -> (u64, u64) {
+    /// Plans the size that a lease will have after the commit. Returns its amount, and the part that calls under way
+    /// hold, or `None` if the store has both already.
+    pub(crate) fn plan(&self, key: &BudgetKey, standing: Standing) -> Option<(u64, u64)> {
         let now_ms = self.now_ms();
-        self.lock().leases.get_mut(key).map_or((0, 0), |entry| entry.lease.plan(now_ms, standing))
+        let mut state = self.lock();
+        let lease = &mut state.leases.get_mut(key)?.lease;
+        Some(lease.plan(now_ms, standing)).filter(|planned| !lease.is_in_store(*planned))
     }
 
     /// Notes the end of the current transaction.

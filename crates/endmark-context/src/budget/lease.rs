@@ -38,6 +38,8 @@ pub struct Lease {
     limit: u64,
     /// The amount in the store.
     committed: u64,
+    /// The part of it that calls in progress hold, in the store.
+    committed_in_use: u64,
     /// The amount that may be used now. It never exceeds `committed`, and is less while the lease is about to shrink.
     usable: u64,
     /// Highest possible cost of the calls in progress.
@@ -47,7 +49,7 @@ pub struct Lease {
     /// Part of `settled` that is in the current transaction.
     flushing: u64,
     confirmed: Option<Confirmed>,
-    planned: Option<(u64, Confirmed)>,
+    planned: Option<(u64, u64, Confirmed)>,
     recent: Recent,
 }
 
@@ -130,18 +132,28 @@ impl Lease {
             || account.level().percent() > standing.warned_percent
             || recent.calls < MIN_CALLS
             || target < recent.largest;
-        let amount = covered.saturating_add(if is_exact { 0 } else { target });
+        let free = self.committed.saturating_sub(covered);
+        // The store need not write a lease that has about the right size already.
+        let is_near = free >= recent.largest.max(target / 2) && free <= share.min(target.saturating_mul(2));
+        let free = if is_near { free } else { target };
+        let amount = covered.saturating_add(if is_exact { 0 } else { free });
         self.usable = self.committed.min(amount);
-        self.planned = Some((amount, Confirmed { standing, at_ms: now_ms }));
+        self.planned = Some((amount, self.in_use, Confirmed { standing, at_ms: now_ms }));
         (amount, self.in_use)
+    }
+
+    /// Whether the store has this lease already: its size, and how much of it calls in progress hold.
+    pub fn is_in_store(&self, lease: (u64, u64)) -> bool {
+        lease == (self.committed, self.committed_in_use)
     }
 
     /// Records that the plan and the costs are committed.
     pub fn confirm(&mut self) {
         self.settled -= self.flushing;
         self.flushing = 0;
-        if let Some((amount, confirmed)) = self.planned.take() {
+        if let Some((amount, in_use, confirmed)) = self.planned.take() {
             (self.committed, self.usable, self.confirmed) = (amount, amount, Some(confirmed));
+            self.committed_in_use = in_use;
         }
     }
 

@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use endmark_context::budget::{Account, Level, Scope};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use endmark_context::budget::{Account, Level, Scope, Standing};
+use rusqlite::{Connection, params};
 
 use crate::budgets::{BudgetRow, BudgetWarning, Claim, Held, Hold, UsedUp};
 use crate::calls::{Call, Charge};
 use crate::engine::integers::{integer, natural};
-use crate::engine::{Fault, Reader, journal, leases};
+use crate::engine::{Fault, Reader, journal};
 use crate::error::StoreError;
 use crate::leases::{BudgetKey, Leases};
 use crate::ledger::encoding::clipped;
@@ -81,41 +81,54 @@ fn account_now(
     leases: &Leases,
     claim: &Claim,
 ) -> rusqlite::Result<Account> {
-    let key = BudgetKey::of(claim);
-    let (account, _) = account(connection, &key, claim.limit)?;
-    let (amount_of_others, _) = leases::of_others(connection, owner, &key)?;
+    let Standing { account, .. } = standing(connection, owner, &BudgetKey::of(claim), claim.limit)?;
     let (unwritten, in_use) = leases.recall(claim);
     Ok(Account {
         spent: account.spent.saturating_add(unwritten),
-        held: account.held.saturating_add(amount_of_others).saturating_add(in_use),
+        held: account.held.saturating_add(in_use),
         ..account
     })
 }
 
-/// Returns a budget without its leases, and the warning level in percent that was last reported. Amounts that other
-/// instances spent or may spend are included.
-pub(super) fn account(
+/// Reads a budget with what others hold and spend of it. The budget's name is a table of its own: SQLite would plan a
+/// join by parameters again at each execution, which costs as much as a hundred thousand instructions.
+const STANDING: &str = "
+    SELECT coalesce(b.spent, 0), coalesce(b.held, 0), coalesce(b.extra, 0), coalesce(b.is_closed, 0),
+      coalesce(b.warned_percent, 0),
+      (SELECT coalesce(sum(l.amount), 0) FROM budget_leases l WHERE l.scope = k.scope AND l.subject = k.subject
+         AND l.window = k.window AND l.unit = k.unit AND l.owner <> ?5),
+      (SELECT count(*) FROM budget_leases l WHERE l.scope = k.scope AND l.subject = k.subject
+         AND l.window = k.window AND l.unit = k.unit AND l.owner <> ?5),
+      j.id IS NOT NULL, coalesce(s.granted, 0), coalesce(s.spent_elsewhere, 0)
+    FROM (SELECT ?1 AS scope, ?2 AS subject, ?3 AS window, ?4 AS unit) k
+      LEFT JOIN budgets b USING (scope, subject, window, unit)
+      LEFT JOIN journal j
+      LEFT JOIN journal_shares s USING (scope, subject, window, unit)";
+
+/// Returns a budget without the lease of this process. The leases of other processes count as held, and amounts that
+/// other instances spent or may spend are included.
+pub(super) fn standing(
     connection: &Connection,
+    owner: &str,
     key: &BudgetKey,
     limit: u64,
-) -> rusqlite::Result<(Account, u8)> {
-    let found = connection
-        .prepare_cached(
-            "SELECT spent, held, extra, is_closed, warned_percent FROM budgets
-             WHERE scope = ?1 AND subject = ?2 AND window = ?3 AND unit = ?4",
-        )?
-        .query_row(params![key.scope.name(), key.subject, key.window, key.unit.name()], |row| {
-            let account = Account {
-                spent: natural(row.get(0)?),
-                held: natural(row.get(1)?),
-                limit: limit.saturating_add(natural(row.get(2)?)),
+) -> rusqlite::Result<Standing> {
+    connection.prepare_cached(STANDING)?.query_row(
+        params![key.scope.name(), key.subject, key.window, key.unit.name(), owner],
+        |row| {
+            let amount = |column: usize| row.get::<_, i64>(column).map(natural);
+            let mut account = Account {
+                spent: amount(0)?,
+                held: amount(1)?.saturating_add(amount(5)?),
+                limit: limit.saturating_add(amount(2)?),
                 is_closed: row.get(3)?,
             };
-            Ok((account, row.get(4)?))
-        })
-        .optional()?;
-    let (account, warned_percent) = found.unwrap_or((Account { limit, ..Account::default() }, 0));
-    Ok((journal::add_elsewhere(connection, key, account)?, warned_percent))
+            if row.get(7)? {
+                account = journal::with_elsewhere(account, amount(8)?, amount(9)?);
+            }
+            Ok(Standing { account, warned_percent: row.get(4)?, other_owners: amount(6)? })
+        },
+    )
 }
 
 /// Inserts the entry of a call in one budget.
@@ -403,4 +416,52 @@ pub(super) fn amount(value: u64) -> i64 {
 /// Converts what a call holds or costs to an SQLite integer.
 fn of_call(value: u64) -> i64 {
     amount(value).min(CALL_LIMIT)
+}
+
+#[cfg(test)]
+mod tests {
+    use endmark_context::budget::Unit;
+    use rusqlite::StatementStatus;
+
+    use super::*;
+    use crate::engine::{BUSY_TIMEOUT, Session};
+
+    #[test]
+    fn a_budget_is_read_with_what_others_hold_and_is_planned_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (session, _owner) = Session::open(&folder.path().join("b.db"), BUSY_TIMEOUT).unwrap();
+        let key = |subject: &str| BudgetKey {
+            scope: Scope::Session,
+            subject: subject.to_owned(),
+            window: "ever".to_owned(),
+            unit: Unit::Tokens,
+        };
+        session
+            .execute_batch(
+                "INSERT INTO budgets (scope, subject, window, unit, spent, held, extra)
+                   VALUES ('session', 'a', 'ever', 'tokens', 5, 2, 40);
+                 INSERT INTO budget_leases (scope, subject, window, unit, owner, amount, in_use) VALUES
+                   ('session', 'a', 'ever', 'tokens', 'own', 1, 0), ('session', 'a', 'ever', 'tokens', 'p', 20, 0),
+                   ('session', 'a', 'ever', 'tokens', 'q', 30, 0), ('session', 'b', 'ever', 'tokens', 'p', 9, 0)",
+            )
+            .unwrap();
+        let read = |subject: &str| standing(&session, "own", &key(subject), 100).unwrap();
+        let account = |spent, held, limit| Account { spent, held, limit, is_closed: false };
+        let expected = |account, other_owners| Standing { account, warned_percent: 0, other_owners };
+        assert_eq!(read("a"), expected(account(5, 52, 140), 2));
+        assert_eq!(read("b"), expected(account(0, 9, 100), 1));
+        assert_eq!(read("c"), expected(account(0, 0, 100), 0));
+        // In a journal, what is not granted here counts as held.
+        session
+            .execute_batch(
+                "INSERT INTO journal (id, instance, token, pending) VALUES (1, 'i', '', '');
+                 INSERT INTO journal_shares (scope, subject, window, unit, granted, spent_elsewhere)
+                   VALUES ('session', 'a', 'ever', 'tokens', 60, 7)",
+            )
+            .unwrap();
+        assert_eq!(read("a"), expected(account(12, 125, 140), 2));
+        assert_eq!(read("c"), expected(account(0, 100, 100), 0));
+        let statement = session.prepare_cached(STANDING).unwrap();
+        assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
+    }
 }

@@ -183,29 +183,14 @@ pub(crate) fn catch_up(connection: &Connection, shares: &[(BudgetKey, u64)]) -> 
 }
 
 /// Adds what other instances spend and may spend to a budget of a journal.
-pub(super) fn add_elsewhere(
-    connection: &Connection,
-    key: &BudgetKey,
-    account: Account,
-) -> rusqlite::Result<Account> {
-    let found: Option<(i64, i64)> = connection
-        .prepare_cached(
-            "SELECT coalesce(s.granted, 0), coalesce(s.spent_elsewhere, 0) FROM journal LEFT JOIN journal_shares s
-             ON s.scope = ?1 AND s.subject = ?2 AND s.window = ?3 AND s.unit = ?4",
-        )?
-        .query_row(params![key.scope.name(), key.subject, key.window, key.unit.name()], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
-        .optional()?;
-    let Some((granted, elsewhere)) = found else { return Ok(account) };
-    let elsewhere = natural(elsewhere);
+pub(super) fn with_elsewhere(account: Account, granted: u64, elsewhere: u64) -> Account {
     // Everything not granted here counts as held: it is, or may be, granted to others.
-    let held = account.limit.saturating_sub(elsewhere).saturating_sub(natural(granted));
-    Ok(Account {
+    let held = account.limit.saturating_sub(elsewhere).saturating_sub(granted);
+    Account {
         spent: account.spent.saturating_add(elsewhere),
         held: account.held.saturating_add(held),
         ..account
-    })
+    }
 }
 
 /// Collects what to report to the database, each budget once. A closing instance returns all its unused shares.

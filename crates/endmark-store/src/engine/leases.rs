@@ -4,34 +4,17 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use endmark_context::budget::{Account, Standing};
 use rusqlite::{Connection, Params, ToSql, params};
 
 use crate::calls::Call;
 use crate::engine::budgets::{self, SUM_LIMIT};
-use crate::engine::integers::{integer, natural};
+use crate::engine::integers::integer;
 use crate::leases::{BudgetKey, LeasedAmount, LeasedCall, Leases};
 use crate::ledger::encoding::clipped;
 use crate::owner::{self, Dead};
 
 /// Entries written by one statement: most of its cost is its start and its end.
 const ENTRIES_TOGETHER: usize = 16;
-
-/// Returns the sum and the number of the leases that other processes have of a budget.
-pub(super) fn of_others(
-    connection: &Connection,
-    owner: &str,
-    key: &BudgetKey,
-) -> rusqlite::Result<(u64, u64)> {
-    connection
-        .prepare_cached(
-            "SELECT coalesce(sum(amount), 0), count(*) FROM budget_leases
-             WHERE scope = ?1 AND subject = ?2 AND window = ?3 AND unit = ?4 AND owner <> ?5",
-        )?
-        .query_row(params![key.scope.name(), key.subject, key.window, key.unit.name(), owner], |row| {
-            Ok((natural(row.get(0)?), natural(row.get(1)?)))
-        })
-}
 
 /// Plans changed leases and writes them, in the current transaction.
 pub(super) fn write(
@@ -41,11 +24,8 @@ pub(super) fn write(
     changed: &[(Arc<BudgetKey>, u64)],
 ) -> rusqlite::Result<()> {
     for (key, limit) in changed {
-        let (account, warned_percent) = budgets::account(connection, key, *limit)?;
-        let (amount_of_others, other_owners) = of_others(connection, owner, key)?;
-        let held = account.held.saturating_add(amount_of_others);
-        let account = Account { held, ..account };
-        let (amount, in_use) = leases.plan(key, Standing { account, warned_percent, other_owners });
+        let standing = budgets::standing(connection, owner, key, *limit)?;
+        let Some((amount, in_use)) = leases.plan(key, standing) else { continue };
         let place = params![key.scope.name(), key.subject, key.window, key.unit.name(), owner];
         if amount == 0 {
             execute(

@@ -65,12 +65,33 @@ fn a_lease_shrinks_before_the_commit_and_grows_after_it() {
     assert_eq!(lease.check(1, LIMIT, 1), None, "the store decides at the moment");
     lease.revert();
     assert!(lease.check(1, LIMIT, 10).is_some());
+    lease.note(1, LIMIT, 20);
     lease.settle(10, 4);
     lease.flush(4);
-    assert_eq!(lease.plan(2, standing(24, 0)), (30, 0));
+    assert_eq!(lease.plan(2, standing(24, 0)), (50, 0));
     assert!(lease.check(2, LIMIT, 17).is_none(), "16 of the committed 20");
     lease.confirm();
-    assert!(lease.check(2, LIMIT, 30).is_some());
+    assert!(lease.check(2, LIMIT, 50).is_some());
+}
+
+#[test]
+fn a_lease_of_about_the_right_size_is_not_written_again() {
+    let mut lease = leased();
+    lease.hold(1, 10);
+    lease.settle(10, 4);
+    lease.flush(4);
+    let planned = lease.plan(2, standing(24, 0));
+    assert_eq!(planned, (20, 0), "30 were used lately");
+    assert!(lease.is_in_store(planned));
+    lease.confirm();
+    assert!(lease.check(2, LIMIT, 20).is_some(), "the costs are in the store");
+    lease.hold(2, 10);
+    let planned = lease.plan(3, standing(24, 0));
+    assert_eq!(planned, (50, 10));
+    assert!(!lease.is_in_store(planned));
+    lease.confirm();
+    assert!(lease.is_in_store(planned));
+    assert_eq!(lease.plan(3, standing(LIMIT - 60, 0)).0, 10, "a quarter of the room is less");
 }
 
 #[derive(Debug, Clone)]
