@@ -1,6 +1,7 @@
 //! SQL statements that sum calls by day and hour.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
 
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 
@@ -164,12 +165,15 @@ pub(crate) fn step(connection: &Connection) -> Result<u64, Fault> {
         format!("{ROW} {UNSUMMED} {BESIDE} WHERE is_summed = 0 ORDER BY started_at LIMIT {SUMMED_AT_ONCE}");
     let calls: Vec<UsageRow> =
         connection.prepare_cached(&oldest)?.query_map([], usage_row)?.collect::<rusqlite::Result<_>>()?;
+    // The same rows, in the order of the same index.
+    let summed = format!(
+        "UPDATE usage SET is_summed = 1 WHERE (request_id, call) IN (SELECT request_id, call FROM {UNSUMMED}
+           WHERE is_summed = 0 ORDER BY started_at LIMIT {SUMMED_AT_ONCE})"
+    );
+    connection.prepare_cached(&summed)?.execute([])?;
     let mut summing = Summing::default();
     for call in &calls {
         summing.add(call);
-        connection
-            .prepare_cached("UPDATE usage SET is_summed = 1 WHERE request_id = ?1 AND call = ?2")?
-            .execute(params![call.request_id, call.call])?;
     }
     write_all(connection, &summing.places())?;
     Ok(calls.len() as u64)
@@ -221,22 +225,25 @@ fn class_number(connection: &Connection, class: &CallClass) -> rusqlite::Result<
     Ok(connection.last_insert_rowid())
 }
 
-fn write(connection: &Connection, place: &Place, class: i64, counts: &CallSums) -> rusqlite::Result<()> {
+/// Adds counts to a row of the table.
+static ADD: LazyLock<String> = LazyLock::new(|| {
     let columns = CallSums::COLUMNS.join(", ");
-    let grown: Vec<String> =
-        CallSums::COLUMNS.iter().map(|column| format!("{column} = {column} + excluded.{column}")).collect();
     let marks = ", ?".repeat(CallSums::COLUMNS.len());
-    let sql = format!(
+    let grown = |column: &&str| format!("{column} = {column} + excluded.{column}");
+    let grown = CallSums::COLUMNS.iter().map(grown).collect::<Vec<_>>().join(", ");
+    format!(
         "INSERT INTO usage_sums (grain, dimension, period, key, class, {columns}) VALUES (?, ?, ?, ?, ?{marks})
-         ON CONFLICT DO UPDATE SET {}",
-        grown.join(", ")
-    );
+         ON CONFLICT DO UPDATE SET {grown}"
+    )
+});
+
+fn write(connection: &Connection, place: &Place, class: i64, counts: &CallSums) -> rusqlite::Result<()> {
     let counts = counts.counts().map(integer);
     let mut values: Vec<&dyn rusqlite::ToSql> = Vec::with_capacity(5 + counts.len());
     let grain = place.grain.characters();
     values.extend([&grain as &dyn rusqlite::ToSql, &place.dimension, &place.period, &place.key, &class]);
     values.extend(counts.iter().map(|count| count as &dyn rusqlite::ToSql));
-    connection.prepare_cached(&sql)?.execute(params_from_iter(values))?;
+    connection.prepare_cached(&ADD)?.execute(params_from_iter(values))?;
     Ok(())
 }
 
