@@ -1,9 +1,12 @@
 //! JSON arrays and objects: which of their items and members are kept, and how much of each.
 
+use std::ops::Range;
+
 use endmark_envelope::{FieldPath, Size};
 
 use super::string;
 use super::tape::{Kind, Node};
+use crate::cap::error_signs::ErrorHints;
 use crate::cap::limits::Limits;
 use crate::cap::marker::{OMITTED, Omitted};
 use crate::cap::rows::{Choice, Facts, Rows, is_there};
@@ -34,6 +37,8 @@ pub(in crate::cap) struct Shortener<'a> {
     text: &'a str,
     nodes: &'a [Node],
     limits: &'a Limits,
+    /// Whether each character is a byte.
+    is_ascii: bool,
     pub(in crate::cap) cuts: Vec<Cut>,
 }
 
@@ -52,7 +57,12 @@ struct Child<'a> {
 
 impl<'a> Shortener<'a> {
     pub(in crate::cap) fn new(text: &'a str, nodes: &'a [Node], limits: &'a Limits) -> Self {
-        Self { text, nodes, limits, cuts: Vec::new() }
+        Self { text, nodes, limits, is_ascii: text.is_ascii(), cuts: Vec::new() }
+    }
+
+    /// Returns the size of a part of the text, in the unit of [`Limits::held`].
+    fn size(&self, part: &str) -> usize {
+        if self.is_ascii { part.len() } else { self.limits.size(part) }
     }
 
     /// Returns a value in at most `most`. Returns `None` if that is impossible.
@@ -65,7 +75,7 @@ impl<'a> Shortener<'a> {
     ) -> Option<String> {
         let own = &self.nodes[node];
         let source = self.source(own);
-        let natural = self.limits.size(source);
+        let natural = self.size(source);
         if natural <= most && !own.has_long_list {
             return Some(source.to_owned());
         }
@@ -101,7 +111,7 @@ impl<'a> Shortener<'a> {
         let inside = self.children(node);
         let most_items = if inside.is_list { self.limits.max_items } else { usize::MAX };
         // A container that fits loses only its excess items, so that a capped value is not capped again.
-        let fits = self.limits.size(self.source(&self.nodes[node])) <= most;
+        let fits = self.size(self.source(&self.nodes[node])) <= most;
         let levels = |room: usize| if fits { (usize::MAX, 0) } else { inside.levels(room) };
         // No marker is needed if every child can stay in some form.
         let cuts = self.cuts.len();
@@ -227,10 +237,15 @@ impl<'a> Shortener<'a> {
     ) -> Vec<usize> {
         let mut rows = Rows::new(most.min(inside.children.len()), room);
         let mut facts = Facts::default();
+        let mut hints = ErrorHints::of(&self.text[inside.span.clone()], inside.span.start);
         let cuts = self.cuts.len();
         for (index, child) in inside.children.iter().enumerate() {
-            facts.of_json(self.text, self.nodes, child.value);
-            facts.with_key(unquoted(child.key), is_there(self.text, &self.nodes[child.value]));
+            let Node { begin, end, .. } = self.nodes[child.value];
+            let has_hints = hints.may_be_in(begin as usize..end as usize);
+            facts.of_json(self.text, self.nodes, child.value, has_hints);
+            if !inside.is_list {
+                facts.with_key(unquoted(child.key), is_there(self.text, &self.nodes[child.value]));
+            }
             let mut taken = child.size;
             if child.size > size {
                 let smaller = self.child(inside, index, size, path, depth);
@@ -271,19 +286,21 @@ impl<'a> Shortener<'a> {
                     break;
                 }
             }
-            let value_size = self.limits.size(source);
-            let size = 1 + self.limits.size(space) + self.limits.size(key) + value_size;
+            let value_size = self.size(source);
+            let size = 1 + self.size(space) + self.size(key) + value_size;
             children.push(Child { space, key, value, size, value_size });
         }
         let inside = &self.text[..own.end as usize - 1];
         let end_space = spaces(&inside[inside.trim_end_matches([' ', '\n', '\r', '\t']).len()..]);
-        Inside { is_list, children, before, end_space }
+        let span = own.begin as usize..own.end as usize;
+        Inside { span, is_list, children, before, end_space }
     }
 }
 
 /// Content of a container.
 #[derive(Debug)]
 struct Inside<'a> {
+    span: Range<usize>,
     is_list: bool,
     children: Vec<Child<'a>>,
     /// What an earlier capping left out.

@@ -41,12 +41,13 @@ impl Fact<'_> {
 }
 
 impl<'a> Facts<'a> {
-    /// Collects the facts of a JSON value: the node and everything in it.
-    pub(in crate::cap) fn of_json(&mut self, text: &'a str, nodes: &[Node], node: usize) {
+    /// Collects the facts of a JSON value: the node and everything in it. Without hints of errors in it, its words are
+    /// not examined.
+    pub(in crate::cap) fn of_json(&mut self, text: &'a str, nodes: &[Node], node: usize, has_hints: bool) {
         self.clear();
         self.value(text, nodes, node, ROOT, 0);
         let row = source(text, &nodes[node]);
-        if error_signs::reports_error(row) {
+        if has_hints && error_signs::reports_error(row) {
             self.error = Some(error_signs::shape(row));
         }
     }
@@ -111,7 +112,7 @@ impl<'a> Facts<'a> {
                 error_signs::hash(column, &item.to_le_bytes())
             };
             let own = &nodes[value];
-            if is_object && is_there(text, own) && error_signs::is_error_key(key.trim_matches('"')) {
+            if is_object && error_signs::is_error_key(unquoted(key)) && is_there(text, own) {
                 self.error = Some(name);
             }
             self.value(text, nodes, value, name, depth + 1);
@@ -130,6 +131,11 @@ pub(in crate::cap) fn is_there(text: &str, node: &Node) -> bool {
 
 /// Values without content.
 const NOTHING: [&str; 7] = ["null", "false", "0", "\"\"", "", "\"none\"", "none"];
+
+/// Returns a key as written, without its quotation marks.
+fn unquoted(key: &str) -> &str {
+    key.get(1..key.len() - 1).unwrap_or(key)
+}
 
 fn source<'a>(text: &'a str, node: &Node) -> &'a str {
     &text[node.begin as usize..node.end as usize]
