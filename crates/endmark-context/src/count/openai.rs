@@ -13,6 +13,7 @@ mod ranks;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::OnceLock;
 
 use regex::Regex;
 
@@ -41,11 +42,11 @@ const MAX_PIECE_BYTES: usize = 64 * 1024;
 
 /// `o200k_base`.
 pub(super) static O200K: Shelf<Vocabulary> =
-    Shelf::new(|| Vocabulary::read(O200K_FILE, O200K_PATTERN, ascii::first_piece));
+    Shelf::new(|| Vocabulary::read(O200K_FILE, O200K_PATTERN, ascii::o200k_piece));
 
 /// `cl100k_base`.
 pub(super) static CL100K: Shelf<Vocabulary> =
-    Shelf::new(|| Vocabulary::read(CL100K_FILE, CL100K_PATTERN, |_| None));
+    Shelf::new(|| Vocabulary::read(CL100K_FILE, CL100K_PATTERN, ascii::cl100k_piece));
 
 /// In a piece up to this size, all pairs are scanned before each merge, which is faster than a heap.
 const MAX_SCANNED_BYTES: usize = 64;
@@ -56,13 +57,14 @@ pub(super) struct Vocabulary {
     ranks: Ranks,
     /// Finds the end of most pieces without the pattern.
     shortcut: fn(&[u8]) -> Option<usize>,
-    /// `None` only if the pattern cannot be compiled. The whole text is then one piece.
-    pattern: Option<Regex>,
+    pattern: &'static str,
+    /// The pattern, compiled when the first text needs it. `None` only if that fails: the whole text is then one piece.
+    compiled: OnceLock<Option<Regex>>,
 }
 
 impl Vocabulary {
-    fn read(file: &[u8], pattern: &str, shortcut: fn(&[u8]) -> Option<usize>) -> Self {
-        Self { ranks: Ranks::read(file), shortcut, pattern: Regex::new(pattern).ok() }
+    fn read(file: &[u8], pattern: &'static str, shortcut: fn(&[u8]) -> Option<usize>) -> Self {
+        Self { ranks: Ranks::read(file), shortcut, pattern, compiled: OnceLock::new() }
     }
 
     /// Returns the tokens of a text, exact if no piece is too long. Once it `is_stopped`, the rest is not counted.
@@ -100,7 +102,8 @@ impl Vocabulary {
                 rest = behind;
                 return Some(piece);
             }
-            let found = self.pattern.as_ref().and_then(|pattern| pattern.find(rest));
+            let compiled = self.compiled.get_or_init(|| Regex::new(self.pattern).ok());
+            let found = compiled.as_ref().and_then(|pattern| pattern.find(rest));
             let mut end = found.map_or(rest.len(), |found| found.end());
             if let Some((last, c)) = rest[..end].char_indices().next_back()
                 && c.is_whitespace()

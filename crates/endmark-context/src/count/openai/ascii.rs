@@ -1,28 +1,54 @@
-//! Finds the end of a piece of `o200k_base` without the pattern. Nearly all text that agents read is ASCII.
+//! Finds the end of a piece without the vocabulary's pattern. Nearly all text that agents read is ASCII.
 
 /// Whether it is an ASCII space by the pattern.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }
 
-/// Returns the length of the first piece, or `None` if only the pattern can determine it.
-pub(super) fn first_piece(text: &[u8]) -> Option<usize> {
-    let end = end(text)?;
-    let is_sure = match text.get(end) {
-        None => true,
-        // The end of a contraction, as in "it's", belongs to the word.
-        Some(b'\'') => {
-            let next = text.get(end + 1).map(u8::to_ascii_lowercase);
-            next.is_none_or(|next| next.is_ascii() && !b"strvmld".contains(&next))
-        }
-        // A letter or a mark belongs to a word, and any other sign to the signs before it.
-        Some(next) => next.is_ascii_graphic() || is_space(*next),
+/// Returns the length of the first piece of `o200k_base`, or `None` if only the pattern can determine it.
+pub(super) fn o200k_piece(text: &[u8]) -> Option<usize> {
+    let capitals_then_small = |word: usize| {
+        let capitals = run(text, word, |byte| byte.is_ascii_uppercase());
+        run(text, capitals, |byte| byte.is_ascii_lowercase())
     };
-    is_sure.then_some(end)
+    let end = end(text, capitals_then_small, |byte| matches!(byte, b'\r' | b'\n' | b'/'))?;
+    // The end of a contraction, as in "it's", belongs to the word.
+    let is_contraction = text.get(end) == Some(&b'\'')
+        && text.get(end + 1).is_some_and(|next| !next.is_ascii() || begins_contraction(*next));
+    (!is_contraction && is_sure(text, end)).then_some(end)
 }
 
-fn end(text: &[u8]) -> Option<usize> {
-    let behind = |at: usize, is: fn(u8) -> bool| at + text[at..].iter().take_while(|byte| is(**byte)).count();
+/// The same for `cl100k_base`, in which a contraction is a piece of its own.
+pub(super) fn cl100k_piece(text: &[u8]) -> Option<usize> {
+    if text.first() == Some(&b'\'')
+        && text.get(1).is_some_and(|next| !next.is_ascii() || begins_contraction(*next))
+    {
+        return None;
+    }
+    let letters = |word: usize| run(text, word, |byte| byte.is_ascii_alphabetic());
+    let end = end(text, letters, |byte| matches!(byte, b'\r' | b'\n'))?;
+    is_sure(text, end).then_some(end)
+}
+
+/// Whether a contraction, such as `'s` or `'ll`, may begin with this letter.
+fn begins_contraction(letter: u8) -> bool {
+    b"strvmld".contains(&letter.to_ascii_lowercase())
+}
+
+/// Whether a piece cannot go on here: a letter or a mark outside ASCII belongs to a word, and any other sign to the
+/// signs before it.
+fn is_sure(text: &[u8], end: usize) -> bool {
+    text.get(end).is_none_or(|next| next.is_ascii_graphic() || is_space(*next))
+}
+
+/// Returns where a run of such bytes ends that begins here.
+fn run(text: &[u8], begin: usize, is: impl Fn(u8) -> bool) -> usize {
+    begin + text[begin..].iter().take_while(|byte| is(**byte)).count()
+}
+
+/// Returns where the first piece ends by its ASCII bytes alone. `word_end` returns where a word ends whose letters
+/// begin at a place.
+fn end(text: &[u8], word_end: impl Fn(usize) -> usize, is_after_signs: impl Fn(u8) -> bool) -> Option<usize> {
     let first = *text.first().filter(|byte| byte.is_ascii())?;
     if first.is_ascii_digit() {
         return Some(text.iter().take(3).take_while(|byte| byte.is_ascii_digit()).count());
@@ -30,15 +56,14 @@ fn end(text: &[u8]) -> Option<usize> {
     // A word may begin with any one sign except a line end.
     let word = usize::from(!first.is_ascii_alphabetic());
     if !matches!(first, b'\r' | b'\n') && text.get(word).is_some_and(u8::is_ascii_alphabetic) {
-        let capitals = behind(word, |byte| byte.is_ascii_uppercase());
-        return Some(behind(capitals, |byte| byte.is_ascii_lowercase()));
+        return Some(word_end(word));
     }
     let signs = usize::from(first == b' ');
     if text.get(signs).is_some_and(u8::is_ascii_punctuation) {
-        let signs = behind(signs, |byte| byte.is_ascii_punctuation());
-        return Some(behind(signs, |byte| matches!(byte, b'\r' | b'\n' | b'/')));
+        let signs = run(text, signs, |byte| byte.is_ascii_punctuation());
+        return Some(run(text, signs, is_after_signs));
     }
-    let spaces = behind(0, is_space);
+    let spaces = run(text, 0, is_space);
     // Further spaces outside ASCII may follow.
     if text.get(spaces).is_some_and(|next| !next.is_ascii_graphic()) {
         return None;
