@@ -25,6 +25,10 @@ const MAX_ENDING_BYTES: usize = 5;
 
 /// Returns the shape of a word without the punctuation around it.
 pub(crate) fn shape_of(word: &str) -> Shape {
+    // Fast path: most words are small letters of ASCII.
+    if word.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        return Shape::Word;
+    }
     let (mut letters, mut digits, mut joints, mut others) = (0_usize, 0_usize, 0_usize, 0_usize);
     for character in word.chars() {
         match character {
@@ -37,7 +41,7 @@ pub(crate) fn shape_of(word: &str) -> Shape {
     if word.len() > MAX_WORD_BYTES || letters + digits == 0 {
         return Shape::Word;
     }
-    // Fast path: most words consist of letters alone.
+    // Fast path: most other words consist of letters alone.
     if digits + joints + others == 0 {
         // Codes often consist of capitals alone.
         let is_code = letters >= 5 && word.bytes().all(|byte| byte.is_ascii_uppercase());
