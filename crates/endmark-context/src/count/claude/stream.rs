@@ -126,7 +126,7 @@ impl Stream<'_> {
             Class::Word => {
                 let is_fused = self.before[1].is_some_and(|(class, _)| class == Class::StrayMark);
                 let (mark, word) =
-                    if is_fused { (None, body.to_owned()) } else { cased(body, self.least_capitals) };
+                    if is_fused { (None, Cow::Borrowed(body)) } else { cased(body, self.least_capitals) };
                 let begins = !is_fused && !self.is_contraction(body);
                 self.open(mark, begins);
                 self.out.push_str(&word);
@@ -208,13 +208,16 @@ fn takes_end(body: &str) -> bool {
 
 /// Returns a word in lower case with its mark if a mark describes all of its capitals. Otherwise returns it
 /// unchanged.
-fn cased(word: &str, least_capitals: Option<usize>) -> (Option<char>, String) {
+fn cased(word: &str, least_capitals: Option<usize>) -> (Option<char>, Cow<'_, str>) {
+    if word.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+        return cased_in_ascii(word, least_capitals);
+    }
     let lowered = |text: &str| {
         let mut into = String::with_capacity(text.len());
         text.chars().for_each(|c| lower(c, &mut into));
         into
     };
-    let as_it_is = || (None, word.to_owned());
+    let as_it_is = || (None, Cow::Borrowed(word));
     let Some(first) = word.chars().next() else { return as_it_is() };
     let rest = &word[first.len_utf8()..];
     if word.contains('ẞ') {
@@ -229,7 +232,7 @@ fn cased(word: &str, least_capitals: Option<usize>) -> (Option<char>, String) {
         for c in rest.chars() {
             if c == 'İ' { body.push(c) } else { lower(c, &mut body) }
         }
-        return (Some(CAPITAL), body);
+        return (Some(CAPITAL), body.into());
     }
     let is_upper_alone = || {
         let mut cased = word.chars().filter(|c| is_upper(*c) || is_lower(*c)).peekable();
@@ -239,10 +242,23 @@ fn cased(word: &str, least_capitals: Option<usize>) -> (Option<char>, String) {
         && is_upper_alone()
         && !word.chars().any(is_caseless_letter)
     {
-        return (Some(CAPITALS), lowered(word).replace('ς', "σ"));
+        return (Some(CAPITALS), lowered(word).replace('ς', "σ").into());
     }
     if !is_upper(first) || is_its_own_lower(first) || rest.chars().any(is_upper) {
         return as_it_is();
     }
-    (Some(CAPITAL), lowered(word))
+    (Some(CAPITAL), lowered(word).into())
+}
+
+/// The same for a word of ASCII letters, as nearly all words are.
+fn cased_in_ascii(word: &str, least_capitals: Option<usize>) -> (Option<char>, Cow<'_, str>) {
+    let capitals = word.bytes().filter(u8::is_ascii_uppercase).count();
+    let is_capitals = capitals == word.len() && least_capitals.is_some_and(|least| capitals >= least.max(1));
+    let is_title = capitals == 1 && word.starts_with(|first: char| first.is_ascii_uppercase());
+    let mark = if is_capitals { CAPITALS } else { CAPITAL };
+    if is_capitals || is_title {
+        (Some(mark), Cow::Owned(word.to_ascii_lowercase()))
+    } else {
+        (None, Cow::Borrowed(word))
+    }
 }
