@@ -26,7 +26,9 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "RELEASING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FOLDERS = ["docs/**/*.md", "bench/*.md", "bench/*/README.md", "tests/*.md"]
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "RELEASING.md")]
+PAGES += sorted(page for pattern in FOLDERS for page in ROOT.glob(pattern))
 # Needs a server, an agent, or something that an earlier command printed; each has tests of its own. A word or two of the command.
 NOT_ALONE = ["serve", "resume", "run", "runs watch", "runs show", "hook", "mcp", "doctor", "read", "log show", "budget raise", "budget forfeit"]
 CUT = '{"choices": [{"message": {"role": "assistant", "content": "{\\"a\\": [1, 2"}, "finish_reason": "length"}]}'

@@ -1,4 +1,4 @@
-//! Prints the speed tables of `docs/figures.md`.
+//! Prints the speed tables of `bench/FIGURES.md`.
 //!
 //! `cargo run --release --package speed -- [ROUNDS]` prints all tables. `-- seams [ROUNDS] [PART OF A NAME]` prints
 //! only those of stitching. `-- once LENGTH NAME` stitches each cut whose name contains NAME, for a profiler that
