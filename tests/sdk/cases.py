@@ -63,7 +63,7 @@ CASES = [
     Case("a tool call in a connection that drops", "call", "whole", "drop:25", streams=STREAM, direct="broken"),
     Case("a stream that just ends", "text", "whole", "end:9", streams=STREAM, direct="broken"),
     Case("a stream that stalls", "text", "whole", "stall:12", streams=STREAM),
-    Case("a stream that nobody can finish", "text", "error", "dead:9", streams=STREAM, direct="broken"),
+    Case("a stream that cannot be finished", "text", "error", "dead:9", streams=STREAM, direct="broken"),
     Case("a reply that is lost", "text", "whole", "drop:80", streams=WHOLE, direct="broken"),
     Case("cancelled by the client", "text", "gone", "slow:60", streams=STREAM, cancel_after=5),
     Case("refused with 400", "text", "error", "status:400", direct="error", status=400),
