@@ -1,4 +1,4 @@
-//! Runs the literate cases in `cases/*.md` with the built command, as any user could (PC-1, PC-4, AR, CG).
+//! Runs the literate cases in `cases/*/*.md` with the built command, as any user could.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
@@ -17,17 +17,20 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases")
 }
 
-/// Returns all cases with their page.
+/// Returns the paths in a folder.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+/// Returns all cases with their page, as `detect/json`.
 fn cases() -> Vec<(String, Case)> {
-    let mut pages: Vec<PathBuf> =
-        std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
-    pages.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    let families = entries(&folder()).into_iter().filter(|path| path.is_dir());
+    let mut pages: Vec<PathBuf> = families.flat_map(|family| entries(&family)).collect();
     pages.sort();
     pages
         .iter()
-        .filter(|path| path.file_stem().is_some_and(|stem| stem != "README"))
         .flat_map(|path| {
-            let page = path.file_stem().unwrap().to_string_lossy().into_owned();
+            let page = path.strip_prefix(folder()).unwrap().with_extension("").to_string_lossy().into_owned();
             let read = page::cases(&std::fs::read_to_string(path).unwrap())
                 .unwrap_or_else(|problem| panic!("cases/{page}.md: {problem}"));
             read.into_iter().map(move |case| (page.clone(), case))
