@@ -47,7 +47,7 @@ fn unmarked(json: &str) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConversationError {
     /// They are not JSON.
-    #[error("the conversation is no JSON: {0}")]
+    #[error("the conversation is not JSON: {0}")]
     Json(#[source] JsonError),
     /// They are neither a request with a list of turns nor such a list.
     #[error(

@@ -18,10 +18,10 @@ use container::ContainerEdit;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
     /// The bytes to edit are not JSON.
-    #[error("the document is no JSON: {0}")]
+    #[error("the document is not JSON: {0}")]
     Document(#[source] JsonError),
     /// The new value is not JSON.
-    #[error("the new value is no JSON: {0}")]
+    #[error("the new value is not JSON: {0}")]
     Value(#[source] JsonError),
     /// The path leads to nothing, or to a value of another kind than the edit needs.
     #[error("no place for this edit at `{0}`")]

@@ -16,7 +16,7 @@ pub struct RequestError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResponseError {
     /// The body is not JSON, such as a gateway's HTML page or a truncated body.
-    #[error("the upstream's answer is no JSON: {0}")]
+    #[error("the upstream's answer is not JSON: {0}")]
     NotJson(#[source] JsonError),
     /// The body is JSON without the field that contains the reply, such as an error.
     #[error("the upstream's answer has no `{0}`")]

@@ -122,11 +122,11 @@ impl Request {
         address: &Address,
     ) -> Result<Self, RequestError> {
         let root = Value::parse(body).map_err(|error| RequestError {
-            message: format!("the body is no JSON: {error}"),
+            message: format!("the body is not JSON: {error}"),
             hint: "Send one JSON object, encoded as UTF-8.",
         })?;
         if root.kind() != Kind::Object {
-            let message = "the body is no JSON object".to_owned();
+            let message = "the body is not a JSON object".to_owned();
             return Err(RequestError { message, hint: format.facts().hint });
         }
         let view = format.view(root, address);

@@ -13,7 +13,7 @@ pub(super) const ENTRY_BYTES: usize = size_of::<ToolCall>() + 64;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EventError {
     /// The data is not JSON.
-    #[error("a chunk of the stream is no JSON: {0}")]
+    #[error("a chunk of the stream is not JSON: {0}")]
     NotJson(#[source] JsonError),
     /// The data is JSON, but not an object.
     #[error("a chunk of the stream is no object")]
