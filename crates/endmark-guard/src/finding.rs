@@ -99,7 +99,7 @@ impl Check {
             Self::OpenCode => "Code or data stops inside of a bracket, a string or a comment.",
             Self::Placeholder => "A placeholder stands where content belongs.",
             Self::Handoff => "The author announces the rest instead of writing it.",
-            Self::Omission => "Code is left out and a comment stands in its place.",
+            Self::Omission => "Code is left out and replaced by a comment.",
             Self::ForbiddenPhrase => "A phrase that the criteria forbid.",
         }
     }

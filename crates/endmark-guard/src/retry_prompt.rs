@@ -50,7 +50,7 @@ impl RetryPrompt<'_> {
         let _ = writeln!(
             text,
             "The file `{path}` is not finished (attempt {attempt} of {attempts}). Continue that file: keep what is right in it, complete \
-             and correct it in place. Do not begin it anew, and do not stop before all of the points below are settled.",
+             and correct it in place. Do not start over, and do not stop before all of the points below are settled.",
             path = self.path
         );
         self.write_what_it_has(&mut text);
@@ -67,7 +67,7 @@ impl RetryPrompt<'_> {
 
     fn write_what_it_has(&self, text: &mut String) {
         let Some(artifact) = self.artifact else {
-            let _ = writeln!(text, "\nWhat it has: nothing, there is no such file yet.");
+            let _ = writeln!(text, "\nWhat it has: nothing, the file does not exist yet.");
             return;
         };
         let lines = artifact.body().lines().filter(|line| !line.trim().is_empty()).count();

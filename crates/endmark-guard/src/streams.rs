@@ -250,7 +250,7 @@ impl AgentStream {
                 judged.evidence.push(format!("signal {signal} ended the process"));
             }
             ProcessEnd::Killed(_) => {}
-            ProcessEnd::Unknown => judged.evidence.push("nobody knows how the process ended".to_owned()),
+            ProcessEnd::Unknown => judged.evidence.push("it is unknown how the process ended".to_owned()),
         }
         if too_long > 0 {
             judged.evidence.push(format!("{too_long} lines of the stream were too long to be read"));

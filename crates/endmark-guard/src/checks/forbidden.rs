@@ -22,6 +22,6 @@ pub(crate) fn look(
         Check::ForbiddenPhrase,
         range,
         "the criteria forbid this phrase",
-        "Write what it stands for, or say it in other words.",
+        "Write its content, or use other words.",
     ))
 }

@@ -21,7 +21,7 @@ static UNFINISHED: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
 /// The minimum number of words of a prose block, which should end with a full stop.
 const PROSE_WORDS: usize = 8;
 
-const FIX: &str = "Finish the sentence, and go on with what is to follow it.";
+const FIX: &str = "Finish the sentence, and write what follows it.";
 
 /// The finding for a paragraph without a full stop.
 const WITHOUT_FULL_STOP: &str = "the text stops without a full stop";

@@ -5,7 +5,7 @@ use crate::artifact::{Artifact, BlockKind, Comment, Kind, comment_in};
 use crate::finding::{Check, Found};
 use crate::phrases::{Phrase, Scope};
 
-const WHY: &str = "this stands in place of code that is not there";
+const WHY: &str = "this replaces code that is missing";
 const FIX: &str = "Write the code that is left out here in full.";
 
 /// How strongly a comment indicates an omission.
