@@ -186,12 +186,12 @@ impl RemarkKind {
             Self::UnknownField => ("unknown_field", "is a field that is not known and is ignored"),
             Self::RepeatedField => ("repeated_field", "is there already; the first one counts"),
             Self::RepeatedId => {
-                ("repeated_id", "is the id of another finding, too: which one is meant cannot be told")
+                ("repeated_id", "is the id of another finding, too: it is unclear which one is meant")
             }
             Self::MoreThanDeclared => {
                 ("more_than_declared", "is how many findings are declared, and there are more")
             }
-            Self::UnknownSeverity => ("unknown_severity", "is none of Critical, High, Medium, Low, Info"),
+            Self::UnknownSeverity => ("unknown_severity", "is not one of Critical, High, Medium, Low, Info"),
             Self::NoCwe => ("no_cwe", "has no number of a weakness, as in CWE-89"),
             Self::NoNumber => ("no_number", "is no number"),
             Self::SaysNothing => ("says_nothing", "says nothing: the field counts as missing"),
@@ -216,7 +216,7 @@ impl RemarkKind {
             Self::BrokenJson => ("broken_json", "is what is wrong with this as a result in JSON"),
             Self::InsideJson => (
                 "inside_json",
-                "has its line breaks escaped and is no JSON: take the text out first, so that it has lines",
+                "has its line breaks escaped and is not JSON: take the text out first, so that it has lines",
             ),
             Self::OwnAnswer => (
                 "own_answer",
