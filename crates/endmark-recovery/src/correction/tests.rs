@@ -62,7 +62,7 @@ fn a_list_or_a_single_value_is_a_document_too() {
     }
 }
 
-/// Brackets in the prose around a fence are none of the document's.
+/// Brackets in the prose around a fence are not the document's.
 #[test]
 fn a_document_in_a_fence_is_found_among_brackets() {
     for reply in [
@@ -114,7 +114,7 @@ fn a_cut_document_is_closed_for_the_validator() {
             Some(closed)
         );
     }
-    // What stands in a string that is cut stays as it is.
+    // A cut string stays unchanged.
     assert_eq!(closed_for_validation("{\"a\": \"x, ").as_deref(), Some("{\"a\": \"x, \"}"));
     assert_eq!(closed_for_validation("\u{feff}Sorry, no."), None);
     assert_eq!(closed_for_validation(""), None);
@@ -122,7 +122,7 @@ fn a_cut_document_is_closed_for_the_validator() {
 }
 
 proptest! {
-    /// What is closed for the validator is a document, whatever was cut where.
+    /// The text that is closed for the validator is a document, for any cut.
     #[test]
     fn every_beginning_of_a_document_can_be_closed(
         (document, beginning) in crate::resume::tests_support::cut_document(),

@@ -152,7 +152,7 @@ proptest! {
         prop_assert!(within(&counted, windows), "{counted:?}");
     }
 
-    /// What the budget has is given: it is no excuse for never trying again.
+    /// The budget is spent in full: it is no excuse for never retrying.
     #[test]
     fn the_floor_is_always_there(floor in 1_u32..5, second in 0_u64..1_000) {
         let mut budget = RetryBudget::new(0, floor);

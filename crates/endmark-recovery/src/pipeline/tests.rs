@@ -126,7 +126,7 @@ fn a_correction_that_fails_leaves_the_original_text() {
     }
 }
 
-/// What became of a correction is in the log, in a sentence.
+/// The log has a sentence about the outcome of a correction.
 #[test]
 fn every_correction_says_what_came_of_it() {
     let disclosed = Judgement::Whole { disclosed: true };
@@ -196,7 +196,7 @@ fn an_exhausted_resume_is_corrected_as_the_fallback() {
     assert_eq!((end.attempts, end.corrections), (2, 1));
 }
 
-/// A document by luck is none yet: two seams are plausible, and nobody knows which is true.
+/// A document by luck does not count: two seams are plausible, and either may be true.
 #[test]
 fn an_ambiguous_text_that_happens_to_be_a_document_is_asked_about() {
     let resume = ResumePolicy { max_attempts: 1, ..ResumePolicy::default() };

@@ -94,7 +94,7 @@ fn a_configured_prompt_is_checked() {
             assert_eq!(check_prompt_template(&template), Err(error.clone()), "{template}");
         }
     }
-    // Only what stands in brackets is a placeholder.
+    // Only a word in brackets is a placeholder.
     assert_eq!(check_prompt_template("name} {} {last_valid_token}"), Ok(()));
     assert_eq!(check_prompt_template("Like {\"a\": {}}, after {{last_valid_token}}"), Ok(()));
 }
@@ -109,7 +109,7 @@ fn a_template_without_the_token_is_not_used() {
 }
 
 proptest! {
-    /// PC-3: the token stands in the prompt exactly as it is.
+    /// PC-3: the prompt contains the exact token.
     #[test]
     fn the_token_is_exact(token in "\\PC{0,200}") {
         for format in [Format::Json, Format::Jsonl, Format::Text] {

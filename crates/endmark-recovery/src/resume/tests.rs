@@ -107,7 +107,7 @@ fn a_cut_document_is_asked_for_after_its_last_token_and_stitched() {
     assert_eq!((request.shown.length, request.so_far.as_str()), (16, "{\"name\": \"hello wor"));
     assert!(request.prompt.contains(" is:\n\"name\": \"hello \nContinue"));
     assert!(request.prompt.contains("Continue the JSON payload from the last valid token."));
-    // What is quoted says where it stands.
+    // The quotation states its place.
     let listed = ask(&json(limit("{\"sizes\": [10, 20, ")));
     assert!(listed.prompt.contains(" is:\n10, 20, \nContinue"), "{}", listed.prompt);
     resume.reply(normal("ld\", \"n\": 1}"), TOKEN);
@@ -247,7 +247,7 @@ fn an_answer_that_begins_with_what_was_sent_stands_as_it_is() {
     assert_eq!(whole(&resume).0, "\nHello.");
 }
 
-/// What was sent since the first reply stays sent when the request is asked again.
+/// Text that was sent since the first reply stays sent when the request is repeated.
 #[test]
 fn an_answer_to_the_same_request_keeps_what_was_sent_since() {
     let mut resume = text(Reply::broken("\n", Ending::Dropped));
@@ -357,7 +357,7 @@ fn a_request_that_is_refused_for_good_ends_it_at_once() {
     assert!(end.reason.ends_with("the request was refused permanently: no such model"), "{}", end.reason);
 }
 
-/// Where a server is proven to go on with the message, what stays valid is known to be the reply's.
+/// If a server is proven to continue the message, valid text is known to belong to the reply.
 #[test]
 fn an_exact_continuation_that_breaks_the_grammar_is_kept_and_verified_up_to_there() {
     let mut resume = json(limit("{\"a\": 1"));
@@ -370,7 +370,7 @@ fn an_exact_continuation_that_breaks_the_grammar_is_kept_and_verified_up_to_ther
     assert_eq!(resume.beginning(), "{\"a\": 12} ");
 }
 
-/// What follows one text is not known to follow the text that it has become.
+/// A continuation of one text is not known to continue the changed text.
 #[test]
 fn a_later_join_takes_back_what_was_known_of_an_earlier_piece() {
     let policy = ResumePolicy { max_attempts: 3, ..ResumePolicy::default() };
@@ -588,7 +588,7 @@ fn the_last_lines_of_a_continuation_that_is_itself_cut_are_the_texts_own() {
         let mut resume = text(limit(&whole[..first]));
         resume.reply(limit(&whole[first..second]), Join::Stitched(AskedFrom::Unknown));
         if let ResumeStep::Ask(next) = resume.next() {
-            // What was refused is asked for again.
+            // A refused answer is asked for again.
             resume.reply(normal(&whole[next.so_far.len()..]), CUT);
         }
         match outcome(&resume) {

@@ -11,7 +11,7 @@ fn proof_of(so_far: &str, shown_len: usize, format: &Format, answer: &str) -> Op
 const TEXT: &str = "The harbour was quiet, and the boats";
 const SHOWN: usize = 31;
 
-/// PC-4: who writes what was not shown goes on behind it, whatever of the text stands in front.
+/// PC-4: an answer with the held part continues after it, whatever part of the text precedes it.
 #[test]
 fn what_is_held_proves_the_seam_and_its_white_space() {
     for (answer, rest) in [
@@ -56,7 +56,7 @@ fn who_goes_on_from_the_cut_may_come_by_the_same_line_again() {
     assert_eq!(proof_of(text, shown, &Format::Text, &announced).as_deref(), Some(rest));
 }
 
-/// What stands there over and over has no one place.
+/// A text that occurs repeatedly has no single place.
 #[test]
 fn a_refrain_proves_nothing() {
     let text = "la la la la la la la la";
@@ -77,7 +77,7 @@ fn white_space_at_the_cut_is_the_received_one() {
     }
     let quieter = "harbour was quieter than ever";
     assert_eq!(proof_of("The harbour was quiet ", 4, &Format::Text, quieter), None);
-    // It may be that, or the same word once more.
+    // It may be that, or a repetition of the word.
     assert_eq!(proof_of("He said that ", 8, &Format::Text, "that it was."), None);
 }
 

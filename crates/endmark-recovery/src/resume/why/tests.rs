@@ -32,7 +32,7 @@ fn every_ending_and_every_stop_has_its_words() {
     }
 }
 
-/// PC-8: a stop that the count of tokens belies is said to be belied.
+/// PC-8: a stop reason that the token count contradicts is reported as such.
 #[test]
 fn a_count_that_reaches_the_limit_is_said_where_it_counts() {
     let reply = |stop, output| Reply {

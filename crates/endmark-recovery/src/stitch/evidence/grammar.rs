@@ -29,7 +29,7 @@ const LONG: usize = 8_192;
 /// Units that are examined of a part that a survivor does not explain.
 const MOST_UNEXPLAINED: usize = 512;
 
-/// What the survivors of one joint are compared by.
+/// The criteria by which survivors of one joint are compared.
 pub(super) struct Compared<'a> {
     joint: &'a Joint<'a>,
     likeness: Likeness,

@@ -217,7 +217,7 @@ mod tests {
         near.read(&"</a>".repeat(REACH));
         assert_eq!((near.faults, near.open.len(), near.is_open()), (0, 0, true));
         near.read("text");
-        assert_eq!(near.faults, 0, "it stands in the outer elements");
+        assert_eq!(near.faults, 0, "it is in the outer elements");
     }
 
     #[test]

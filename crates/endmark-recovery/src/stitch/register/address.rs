@@ -16,7 +16,7 @@ const WORDS_OF_DOCUMENT: f64 = 160.0;
 /// Prior evidence, in bits, that a text that ends like a reply is a reply.
 const REPLY: f64 = 6.0;
 
-/// What a line is searched for.
+/// The kinds of words that a line is searched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Address {
     /// Words for the writer or the reader.

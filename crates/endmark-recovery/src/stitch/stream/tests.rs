@@ -6,7 +6,7 @@ const STORY: &str = "It was a quiet morning, and the gulls had not yet found the
     closed it, and waited for the harbour bell, which had been late every day since the storm in March took its \
     old clapper away. When it rang at last the first boat was already behind the mole, and she could read its name.";
 
-/// What is certain of a continuation when all of it has come at once.
+/// Returns the certain part of a continuation that arrived in one piece.
 fn certain(initial: &str, continuation: &str, format: &Format, from: AskedFrom) -> Option<(usize, String)> {
     let mut stream = StitchStream::new(initial, format, from);
     stream.push(continuation);

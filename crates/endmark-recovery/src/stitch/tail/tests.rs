@@ -3,7 +3,7 @@ use endmark_text::detect::Detector;
 
 use super::{HELD, Tail};
 
-/// What of a text is certain behind a first part, read in one go and character by character.
+/// Returns the certain part of a text after a first part, read at once and character by character.
 fn certain<'r>(format: &Format, initial: &str, rest: &'r str, fenced: bool) -> &'r str {
     let mut state = Detector::new(format);
     state.push(initial.as_bytes());
