@@ -53,7 +53,7 @@ pub struct Page<T> {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pages {
-    /// What cursors are checked against: the list's name and its filters.
+    /// The list's name and its filters, which a cursor must match.
     list: Fingerprint,
     items: usize,
     bytes: usize,

@@ -14,7 +14,7 @@ pub(super) fn least_bytes(document: &Document) -> Option<usize> {
 }
 
 /// Returns the document within this many bytes, if fewer warnings make that possible. As many warnings about
-/// truncated fields stay as fit, in order, and one more stands for the others. The warnings of `kept` fields always
+/// truncated fields stay as fit, in order, and one more summarises the others. The warnings of `kept` fields always
 /// stay.
 pub(super) fn fold(mut document: Document, limit: usize, kept: &HashSet<FieldPath>) -> Document {
     let Some(Fold { positions, warning, .. }) = Fold::of(&document, limit, kept) else {

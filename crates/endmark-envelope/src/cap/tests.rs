@@ -80,13 +80,13 @@ fn a_limit_that_nothing_fits_is_taken_for_the_lowest() {
     assert!(capped.bytes() <= MIN_RESPONSE_BYTES && capped.error.is_none());
 }
 
-/// What a backend cut: so many short texts, each with its own ellipsis, and with these beside them.
+/// Returns an answer that a backend cut: `short` short texts, each with its own ellipsis, and these others.
 fn cut_by_a_backend(short: usize, others: &[String]) -> Envelope<Vec<String>> {
     let short = (0..short).map(|number| format!("note {number} […]"));
     Envelope::success(short.chain(others.iter().cloned()).collect())
 }
 
-/// How many values the last warning stands for.
+/// Returns the number of values that the last warning summarises.
 fn folded(document: &Document) -> usize {
     let last = document.warnings.last().unwrap();
     assert_eq!((last.code.as_str(), last.kind), (MORE_TRUNCATED, WarningKind::Truncation));

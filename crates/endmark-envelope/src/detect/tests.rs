@@ -41,7 +41,7 @@ fn a_declared_length_that_is_met_proves_the_value_whole_whatever_else_it_looks_l
     let rule = FieldRule { declared_items: Some(2), max_items: Some(2), ..FieldRule::default() };
     assert_eq!(evidence(&serde_json::json!([1, 2]), &rule), None);
     assert_eq!(evidence(&serde_json::json!([1]), &rule), Some(Evidence::LengthDiffers));
-    // What says that there is more is believed: the number is often that of the page.
+    // A sign of more items counts: the number is often that of the page.
     let rule = FieldRule { has_page_token: true, ..rule };
     assert_eq!(evidence(&serde_json::json!([1, 2]), &rule), Some(Evidence::PageTokenWithoutPage));
 }

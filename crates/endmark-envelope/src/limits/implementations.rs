@@ -12,8 +12,8 @@ use crate::rules::FieldRules;
 
 /// A text, or a type made of texts, to which `max_bytes` and `max_chars` apply.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no text: `max_bytes` and `max_chars` cannot stand on it",
-    label = "is no text",
+    message = "`{Self}` is not text: `max_bytes` and `max_chars` do not apply to it",
+    label = "is not text",
     note = "they stand on `String`, `&str`, and options, lists and maps of them; of a list, `max_items` limits how many"
 )]
 pub trait LimitedText {}
