@@ -113,7 +113,7 @@ fn add(
         return Ok(());
     }
     if own.is_skipped && limits.has_limit() {
-        let message = "serde leaves this field out, so that nobody is told of its limit: leave out `serde(skip)`, or write \
+        let message = "serde skips this field, so its limit is never reported: remove `serde(skip)`, or write \
                        `#[limits(skip)]`";
         return Err(Error::new(span_of_limits(field), message));
     }
