@@ -242,7 +242,7 @@ impl Capper {
         let path = self.path.clone();
         let mut capped = Self { stage: Stage::Text(Format::Text, Box::new(text)), ..self }.finish()?;
         if is_asked {
-            let message = format!("`{path}` is no JSON document: it is shown as text");
+            let message = format!("`{path}` is not a JSON document: it is shown as text");
             capped.warnings.push(Warning::notice("NOT_JSON", message));
         }
         Ok(capped)

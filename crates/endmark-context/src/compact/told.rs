@@ -51,7 +51,7 @@ pub enum NotTold {
     #[error("the answer is not about the conversation")]
     Elsewhere,
     /// The reply is not shorter than the material.
-    #[error("the answer is no shorter than what it stands for")]
+    #[error("the summary is not shorter than the original")]
     TooLong,
 }
 

@@ -50,7 +50,7 @@ const MESSAGE_TOKENS: u64 = 4;
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
     /// The body is not JSON.
-    #[error("the conversation is no JSON: {0}")]
+    #[error("the conversation is not JSON: {0}")]
     Json(#[from] serde_json::Error),
     /// The body is JSON of another kind.
     #[error("a request, or a list of its messages, was expected")]

@@ -212,7 +212,7 @@ pub enum ExcerptError {
 fn shown(bytes: &[u8], limits: &Limits) -> Result<String, CapError> {
     let base64_bytes = bytes.len().div_ceil(3) * 4;
     if binary(bytes).is_some() && base64_bytes <= limits.most {
-        return Ok(format!("[this part is no text; in Base64:]\n{}", STANDARD.encode(bytes)));
+        return Ok(format!("[this part is not text; in Base64:]\n{}", STANDARD.encode(bytes)));
     }
     // The bytes are within the limit already: `cap` only has to detect their format.
     let limits = Limits { max_items: usize::MAX, handle: None, ..limits.clone() };

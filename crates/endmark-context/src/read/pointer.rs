@@ -7,10 +7,10 @@ use crate::cap::json_tape::{Kind, Tape};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PointerError {
     /// It is not a JSON Pointer.
-    #[error("`{0}` is no JSON Pointer: it begins with `/`, and `~` is written `~0`, `/` in a key `~1`")]
+    #[error("`{0}` is not a JSON Pointer: it begins with `/`, and `~` is written `~0`, `/` in a key `~1`")]
     Form(String),
     /// The output is not a JSON document.
-    #[error("the output is no JSON document, so that a pointer cannot point into it")]
+    #[error("the output is not a JSON document, so a pointer cannot be resolved in it")]
     NotJson,
     /// The pointer addresses nothing.
     #[error("there is nothing at `{pointer}`: `{at}` is {what}")]
