@@ -46,7 +46,7 @@ pub enum Kind {
 /// A string's characters, and whether JSON's escapes could all be turned into characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decoded<'a> {
-    /// The characters; half a surrogate pair, which is no character, stands as U+FFFD.
+    /// The characters, with U+FFFD for half a surrogate pair.
     pub text: Cow<'a, str>,
     /// False if half a surrogate pair was replaced.
     pub exact: bool,
@@ -135,7 +135,7 @@ impl<'a> Value<'a> {
         self.document.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// What kind of value it is.
+    /// Returns the kind of the value.
     pub fn kind(self) -> Kind {
         match self.document.as_bytes().get(self.start) {
             Some(b'{') => Kind::Object,
@@ -334,7 +334,7 @@ impl Field<'_> {
     /// Whether this is the field's name, however it is escaped.
     pub fn is(&self, name: &str) -> bool {
         let inside = self.key.inside();
-        // An escape is longer than what it stands for.
+        // An escape is longer than the character it encodes.
         inside == name
             || (inside.len() > name.len() && inside.contains('\\') && string::decode(inside).text == name)
     }

@@ -1,6 +1,6 @@
 use super::*;
 
-/// What is said of `text`: the verdict's name, what it is taken for, and the settled end if it is cut.
+/// The detection of `text`: the verdict's name, what it is taken for, and the settled end if it is cut.
 /// The same however the text is split.
 #[track_caller]
 fn judged(text: impl AsRef<[u8]> + std::fmt::Debug) -> (&'static str, &'static str, Option<usize>) {

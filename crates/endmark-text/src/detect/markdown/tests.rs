@@ -82,7 +82,7 @@ fn fences_stand_in_quotations_and_lists() {
 #[test]
 fn a_fence_that_ends_with_its_container_leaves_doubt() {
     check(&[
-        // Strictly the last line opens another fence; whoever wrote it closes the one in the list.
+        // Strictly the last line opens another fence; its author closes the one in the list.
         ("1. Do:\n   ```sh\nls\n   ```\nText", None),
         ("1. Do:\n   ```sh\nls\n```\nText\n", None),
         ("1. Do:\n   ```sh\nls\n```\n\n```sh\nls", Some(("```", 24))),
