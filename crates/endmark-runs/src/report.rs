@@ -26,7 +26,7 @@ pub struct AgentRun {
     pub folder: String,
     /// What is to come of it.
     pub artifact: String,
-    /// What that is held to.
+    /// The criteria of the artifact.
     pub template: Option<String>,
     /// The attempt under way, or the last one.
     pub attempt: u32,
@@ -81,7 +81,7 @@ pub struct RunEventReport {
     pub state: String,
     /// Why.
     pub reason: Option<String>,
-    /// What there is to say.
+    /// One sentence about the event.
     pub message: String,
 }
 

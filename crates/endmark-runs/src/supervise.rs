@@ -79,7 +79,7 @@ pub async fn supervise(
     let mut warnings = last.as_ref().map(|last| last.warnings(scene.run.state())).unwrap_or_default();
     if scene.run.limit_tokens().is_none() && scene.run.token_usage().total > 0 {
         warnings.push(
-            "nobody knows the limit of the model's context, so no risk of running out of it was computed"
+            "the limit of the model's context is unknown, so no context risk was computed"
                 .to_owned(),
         );
     }
