@@ -216,7 +216,7 @@ impl Way {
             }
             tokio::time::sleep(BETWEEN_LOOKS).await;
         }
-        // What was queued before is committed then.
+        // Everything that was queued before is committed by then.
         self.store.health().await.map_err(|error| error.to_string())?;
         let (identity, since, but_for) =
             (format!("key:{}", self.task), self.since.clone(), self.counted.get());

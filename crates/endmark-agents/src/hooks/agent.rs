@@ -175,10 +175,10 @@ impl HookAgent {
                 "Codex runs hooks only after they were trusted: once with `/hooks` in a session, or in headless runs with \
                  --dangerously-bypass-hook-trust; else it leaves them out without a word.",
                 "Codex cuts outputs before its hooks see them: set `tool_output_token_limit` in its config.toml high, as to 400000. \
-                 What it has cut, no hook can bring back.",
+                 No hook can restore what it has cut.",
             ],
             Self::Gemini => {
-                &["Gemini CLI shows a capped result as an error of the tool; the text says that it is none."]
+                &["Gemini CLI shows a capped result as an error of the tool; the text states that it is not one."]
             }
         }
     }

@@ -166,7 +166,7 @@ impl Plain {
 }
 
 proptest! {
-    /// Whatever stands in a file, setting a key changes that key and nothing else, and taking it back leaves the same
+    /// In any file, setting a key changes that key and nothing else, and undoing it leaves the same
     /// values and comments as before.
     #[test]
     fn nothing_else_changes(text in jsonc(), path in prop::collection::vec("[a-e]{1,2}|endmark", 1..4)) {
