@@ -136,7 +136,7 @@ fn a_value_of_the_wrong_kind_says_what_is_wanted() {
         ("[upstreams.\"a b\"]\nbase_url = \"http://a\"", "2: `a b` cannot be the name of an upstream"),
         (
             "[upstreams.a]\nbase_url = \"http://a\"\nfallback = \"b\"",
-            "3: `upstreams.a.fallback` must be the name of another upstream of the same `format`, but there is no such upstream",
+            "3: `upstreams.a.fallback` must be the name of another upstream of the same `format`, but none has this name",
         ),
         (
             "[upstreams.a]\nbase_url = \"http://a\"\n[upstreams.b]\nbase_url = \"http://b\"\nfallback = \"b\"",
@@ -154,7 +154,7 @@ fn a_value_of_the_wrong_kind_says_what_is_wanted() {
         (
             "[upstreams.a]\nfor_headers = [\"x team: blue\"]",
             "2: `upstreams.a.for_headers` must be a list of patterns, like [\"x-team: blue\"] \
-             (`x team` is no name of a header field: write `NAME` or `NAME: VALUE`)",
+             (`x team` is not the name of a header field: write `NAME` or `NAME: VALUE`)",
         ),
         (
             "[upstreams.a]\nfor_paths = [\"v1/embeddings\"]",
