@@ -112,7 +112,7 @@ proptest! {
             if cursor.is_none() {
                 break;
             }
-            // Equal items cannot be told apart when their places change.
+            // Equal items cannot be distinguished when their places change.
             if let Some((at, count)) = added.next().filter(|_| !are_equal) {
                 for number in 0..count {
                     let at = at.index(items.len() + 1);
