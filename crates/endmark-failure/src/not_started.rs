@@ -24,7 +24,7 @@ pub fn not_started(program: &str, error: &io::Error) -> ErrorBody {
         ),
         io::ErrorKind::ArgumentListTooLong => failed(
             "arguments_too_large",
-            format!("the system does not take so many or so large arguments for `{program}`"),
+            format!("the system does not accept arguments this large for `{program}`"),
             "Give it the data on standard input or in a file.",
         ),
         // ENOEXEC has no kind of its own.
