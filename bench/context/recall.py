@@ -152,7 +152,7 @@ def main():
     arguments.add_argument("--words", action="store_true", help="count the words of arguments: commands are one argument")
     arguments.add_argument("--with-room", action="store_true", help="only histories whose task and newest message, which always stay, take at most three quarters of the share")
     arguments.add_argument("--no-peers", action="store_true")
-    arguments.add_argument("--missed", type=int, default=0, help="show so many values that were lost")
+    arguments.add_argument("--missed", type=int, default=0, help="show this many lost values")
     arguments.add_argument("--every", type=int, default=1, help="only every so manieth conversation")
     arguments.add_argument("--gate", action="store_true", help="fail below the bars")
     options = arguments.parse_args()

@@ -124,7 +124,7 @@ def form(text: str, is_json: bool, original: str) -> str:
         return "JSON, no list any more"
     whole = {json.dumps(row) for row in json.loads(original)}
     foreign = [row for row in shown if "endmark_omitted" not in row and json.dumps(row) not in whole]
-    return f"JSON, {len(foreign)} rows that are none of the input's" if foreign else "JSON"
+    return f"JSON, {len(foreign)} rows that are not in the input" if foreign else "JSON"
 
 
 def memory(command: list[str], chunk: bytes, size: int) -> tuple[int, float, int]:

@@ -44,5 +44,5 @@ fn capped(bytes: &[u8], asked: Asked, limits: &Limits, chunk: usize) {
         assert!(parsed.is_ok() || !was_one, "{}", capped.text);
     }
     let again = cap(capped.text.as_bytes(), asked, limits).expect("what was capped can be capped");
-    assert_eq!(again.text, capped.text, "{asked:?} once more");
+    assert_eq!(again.text, capped.text, "{asked:?}, capped again");
 }

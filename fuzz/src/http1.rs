@@ -126,7 +126,7 @@ fn chunks(bytes: &[u8]) {
 fn visitors(bytes: &[u8]) {
     let mut lines = bytes.split(|byte| *byte == b'\n');
     let (host, origin) = (lines.next(), lines.next());
-    let Ok(ours) = Visitors::new(true, &[], &[]) else { panic!("no names are none that cannot be") };
+    let Ok(ours) = Visitors::new(true, &[], &[]) else { panic!("an empty list of names is valid") };
     if ours.admit(Sender { host, origins: origin.as_slice(), sites: &[] }).is_err() {
         return;
     }

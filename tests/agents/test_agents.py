@@ -59,7 +59,7 @@ def shown(agent: Agent, work: Work) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--program", type=Path, help="the endmark to test, in place of the release build")
+    parser.add_argument("--program", type=Path, help="the endmark to test, instead of the release build")
     parser.add_argument("--all", action="store_true", help="also the agents that take minutes or much disk")
     parser.add_argument("--only", default="", metavar="NAME", help="only agents whose name has this in it")
     parser.add_argument("--document", action="store_true", help="write the table into docs/compatibility.md")

@@ -173,7 +173,7 @@ def through(agent: Supervised, program: str, endmark: Path, root: str) -> tuple[
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--program", type=Path, help="the endmark to test, in place of the release build")
+    parser.add_argument("--program", type=Path, help="the endmark to test, instead of the release build")
     parser.add_argument("--all", action="store_true", help="also the agents that take minutes or much disk")
     parser.add_argument("--claude", metavar="PATH", help="the Claude Code that is on this machine")
     parser.add_argument("--document", action="store_true", help="write the table into docs/runs.md")

@@ -130,7 +130,7 @@ def removed(folder):
         assert code == 0 and said.count("removed or replaced") >= 3, said
         rows, kept = gateway.rows(), gateway.rows(database=os.path.join(folder, "2-endmark.db"))
         assert rows >= 2 and gateway.rows("partial_completion_log") == 1, rows
-        return f"told after {max(told):.1f} s at most; {rows} calls recorded anew, {kept} in the files that were moved away"
+        return f"reported after {max(told):.1f} s at most; {rows} calls recorded in the new files, {kept} in the files that were moved away"
 
 
 def flapping(folder):

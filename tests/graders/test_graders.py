@@ -133,7 +133,7 @@ def mocked(report: Report, base_url: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--program", type=Path, help="the endmark to test, in place of the release build")
+    parser.add_argument("--program", type=Path, help="the endmark to test, instead of the release build")
     given = parser.parse_args()
     if given.program:
         gateway.program = lambda: given.program.resolve()

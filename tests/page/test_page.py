@@ -89,7 +89,7 @@ class Model(BaseHTTPRequestHandler):
 
     def stream(self, model: str, text: str, stop: str, is_rest: bool) -> None:
         if is_rest:
-            assert GO_ON.wait(60), "nobody let the rest come"
+            assert GO_ON.wait(60), "the rest was never released"
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")

@@ -20,7 +20,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--context", type=int, default=4096, help="tokens, shared evenly by all slots")
     parser.add_argument("--slots", type=int, default=2, help="how many replies at once")
-    parser.add_argument("--chat-template", type=Path, help="a template in place of the model's own")
+    parser.add_argument("--chat-template", type=Path, help="a template instead of the model's own")
     parser.add_argument("--no-prompt-cache", action="store_true", help="compute every prompt from its beginning")
     arguments = parser.parse_args()
 

@@ -147,7 +147,7 @@ def judge_asked(trial: Trial, name: str, mode: str, first: Reply, uncut: Reply, 
     if strategies.split("@")[0].endswith(("again", "restart")):
         # A complete reply of the server is right unchanged; a stream must continue what was sent.
         complete = reply.finish_reason in NORMAL and (starts or mode != "streamed")
-        trial.expect(row, complete, f"{name}: asked for anew, and not whole", reply, as_what="whole, asked for anew")
+        trial.expect(row, complete, f"{name}: asked for again, and not whole", reply, as_what="whole, asked for again")
         return
     asks_itself = "last valid token" in reply.text
     if rewritten and mode != "streamed":
@@ -283,7 +283,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true", help="more cuts, every mode")
     parser.add_argument("--only", action="append", choices=SUBJECTS, help="only this subject; may be repeated")
-    parser.add_argument("--program", type=Path, help="the endmark to test, in place of the release build")
+    parser.add_argument("--program", type=Path, help="the endmark to test, instead of the release build")
     arguments = parser.parse_args()
     if arguments.program:
         gateway.program = lambda: arguments.program.resolve()

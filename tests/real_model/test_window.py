@@ -107,7 +107,7 @@ def cached(requests: list[list[dict]]) -> tuple[int, int]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, default=TURNS)
-    parser.add_argument("--program", type=Path, help="the endmark to test, in place of the release build")
+    parser.add_argument("--program", type=Path, help="the endmark to test, instead of the release build")
     arguments = parser.parse_args()
     if arguments.program:
         gateway.program = lambda: arguments.program.resolve()
@@ -153,7 +153,7 @@ def talk(speaker: Speaker, recorder: Recorder, turns: int) -> tuple[list[list[di
 
 
 def report(whole: list[list[dict]], sent: list[list[dict]], failures: list[str]) -> int:
-    print("| policy | bytes of all prompts | a cache would hit | computed anew |\n|---|---|---|---|")
+    print("| policy | bytes of all prompts | a cache would hit | computed again |\n|---|---|---|---|")
     for name, requests in (
         ("all of it", whole),
         ("old results cleared in place", [cleared(messages) for messages in whole]),

@@ -187,7 +187,7 @@ def failures(ask, direct: str, served: str, flood: str) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--program", type=Path, help="the endmark to test, in place of the release build")
+    parser.add_argument("--program", type=Path, help="the endmark to test, instead of the release build")
     given = parser.parse_args()
     sdks.install([])
     if Path(sys.prefix).resolve() != (sdks.FOLDER / "venv").resolve():

@@ -229,7 +229,7 @@ def document(tables: dict[str, str]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--program", type=Path, help="the endmark to test, in place of the release build")
+    parser.add_argument("--program", type=Path, help="the endmark to test, instead of the release build")
     parser.add_argument("--all", action="store_true", help="also the libraries that scripts/test leaves out, and no cached replies")
     parser.add_argument("--only", default="", metavar="NAME", help="only libraries whose name has this in it")
     parser.add_argument("--format", default="", metavar="NAME", help="only formats whose name has this in it")

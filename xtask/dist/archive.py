@@ -17,7 +17,7 @@ QUICKLY_COMPRESSED_BYTES = 1_000_000
 
 @dataclass(frozen=True)
 class Entry:
-    """A file, or with no content a folder, as it stands in an archive."""
+    """A file of an archive, or a folder if it has no content."""
 
     path: str
     content: bytes | None

@@ -1,4 +1,4 @@
-"""A Debian package with a systemd unit; the unit is started by whoever wants it."""
+"""A Debian package with a systemd unit; installing it does not start the unit."""
 
 from __future__ import annotations
 

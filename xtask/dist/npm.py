@@ -25,7 +25,7 @@ try {
   process.exit(2);
 }
 const child = spawn(program, process.argv.slice(2), { stdio: "inherit" });
-// A terminal signals the child itself; whoever stops only this process means the child.
+// A terminal signals the child itself; a signal to this process alone is meant for the child.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => signal === "SIGINT" && process.stdin.isTTY || child.kill(signal));
 child.on("error", (error) => { console.error(`endmark: ${error.message}`); process.exit(2); });
 child.on("exit", (code, signal) => process.exit(signal ? 128 + constants.signals[signal] : code));

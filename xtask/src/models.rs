@@ -17,7 +17,7 @@ pub(crate) fn make() -> Result<(), String> {
     let folder = env::temp_dir().join(format!("endmark-models-{}", std::process::id()));
     fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
     let made = make_in(&folder);
-    // What is left of it is in the folder for temporary files.
+    // A remainder stays in the folder for temporary files.
     let _ = fs::remove_dir_all(&folder);
     made
 }

@@ -1,6 +1,6 @@
 //! A program with a budget of its own around whatever calls its model: `cargo run -p endmark --features context --example metered`.
 //!
-//! `ask` stands for any client. The meter makes no call and knows no clock; it is asked before each call, and receives the outcome after it.
+//! `ask` represents any client. The meter makes no call and knows no clock; it is asked before each call, and receives the outcome after it.
 #![expect(clippy::print_stdout, reason = "it is an example, and prints what it does")]
 
 use std::time::{SystemTime, UNIX_EPOCH};

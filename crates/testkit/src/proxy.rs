@@ -84,7 +84,7 @@ async fn serve(
         copy_bidirectional(&mut client, &mut server).await?;
         return Ok(());
     }
-    let rest = target.strip_prefix("http://").expect("a proxy is told the whole address");
+    let rest = target.strip_prefix("http://").expect("a proxy gets the whole address");
     let (place, path) = rest.split_once('/').unwrap_or((rest, ""));
     let mut server = TcpStream::connect(place).await?;
     let own = head.replacen(target, &format!("/{path}"), 1);

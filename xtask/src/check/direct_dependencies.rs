@@ -1,4 +1,4 @@
-//! What everything is built on stays light: few direct dependencies.
+//! The base crates stay light: few direct dependencies.
 
 use crate::workspace::{Workspace, WorkspaceError};
 

@@ -142,7 +142,7 @@ fn paths(module: &[String], text: &str) -> Vec<(usize, Vec<String>)> {
     found
 }
 
-/// The paths that a text stands for that goes on behind `start`: `a::{b, c::d}` for two.
+/// Returns the paths of a `use` text after `start`: two for `a::{b, c::d}`.
 fn expanded(mut start: Vec<String>, text: &str) -> Vec<Vec<String>> {
     let mut rest = text.trim_start();
     loop {

@@ -57,7 +57,7 @@ fn read(format: Format, events: &[String], called: &mut Called) {
             break;
         }
         let Ok(event) = serde_json::from_str::<Value>(event) else {
-            called.error = Some(format!("an event is no JSON: {event}"));
+            called.error = Some(format!("an event is not JSON: {event}"));
             return;
         };
         let refused = &event["promptFeedback"]["blockReason"];
