@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// The number of findings that an agent must have had, and the evidence for it (AR-6).
+/// The number of findings that an agent must have had, and the evidence for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Expected {
@@ -12,7 +12,7 @@ pub struct Expected {
     pub basis: Basis,
 }
 
-/// The evidence for a number of findings (AR-6).
+/// The evidence for a number of findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -99,7 +99,7 @@ pub struct Position {
     pub byte: usize,
 }
 
-/// The progress that an agent reports (AR-3).
+/// The progress that an agent reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Checkpoint {
