@@ -9,15 +9,28 @@ use crate::source::is_test_file;
 const PHRASES: &str = include_str!("dialect.txt");
 
 /// The folders whose comments are checked.
-const CHECKED: [&str; 2] = ["crates", "xtask/src"];
+const COMMENTS: [&str; 2] = ["crates", "xtask/src"];
 
-/// Returns one sentence for each phrase in the comments of a checked file.
+/// Files and folders of Markdown whose prose is checked. The blocks of a page are quotations: outputs, and texts of models.
+const PAGES: [&str; 6] = ["README.md", "CHANGELOG.md", "docs", "cases", "bench/README.md", "tests/README.md"];
+
+/// Returns one sentence for each phrase in the comments or the prose of a checked file.
 pub(super) fn failures_of(file: &Path, text: &str) -> Vec<String> {
-    if is_test_file(file) || !CHECKED.iter().any(|folder| file.starts_with(folder)) {
+    let is_in = |places: &[&str]| places.iter().any(|place| file.starts_with(place));
+    if is_in(&PAGES) && file.extension().is_some_and(|extension| extension == "md") {
+        let mut failures = phrase_failures(file, prose(text));
+        failures.extend(id_failures(file, prose(text)));
+        return failures;
+    }
+    if is_test_file(file) || !is_in(&COMMENTS) {
         return Vec::new();
     }
     let comments = text.lines().zip(1..).filter(|(line, _)| line.trim_start().starts_with("//"));
-    let found = comments.flat_map(|(line, number)| {
+    phrase_failures(file, comments.map(|(line, number)| (line.to_owned(), number)))
+}
+
+fn phrase_failures(file: &Path, lines: impl Iterator<Item = (String, usize)>) -> Vec<String> {
+    let found = lines.flat_map(|(line, number)| {
         let line = line.to_lowercase();
         phrases().filter(move |(phrase, _)| contains_word(&line, phrase)).map(move |found| (number, found))
     });
@@ -26,6 +39,49 @@ pub(super) fn failures_of(file: &Path, text: &str) -> Vec<String> {
             format!("{}:{number} has the phrase `{phrase}`: write {better}", file.display())
         })
         .collect()
+}
+
+/// Users do not know the requirements, so a page must not refer to them.
+fn id_failures(file: &Path, lines: impl Iterator<Item = (String, usize)>) -> Vec<String> {
+    lines
+        .filter_map(|(line, number)| {
+            let id = line.split(|character: char| !character.is_ascii_alphanumeric() && character != '-');
+            let id = id.filter(|word| is_requirement(word)).map(str::to_owned).next()?;
+            Some(format!("{}:{number} has the requirement id `{id}`: state what it demands", file.display()))
+        })
+        .collect()
+}
+
+/// Returns true for two capital letters, a hyphen and a number.
+fn is_requirement(word: &str) -> bool {
+    word.split_once('-').is_some_and(|(area, number)| {
+        area.len() == 2
+            && area.bytes().all(|byte| byte.is_ascii_uppercase())
+            && !number.is_empty()
+            && number.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
+
+/// Returns the lines of a page outside of its blocks, with their numbers and without code between backticks.
+fn prose(page: &str) -> impl Iterator<Item = (String, usize)> {
+    let mut fence: Option<&str> = None;
+    page.lines().zip(1..).filter_map(move |(line, number)| {
+        let signs = &line[..line.len() - line.trim_start_matches('`').len()];
+        match fence {
+            Some(open) => {
+                if line.trim_end() == open {
+                    fence = None;
+                }
+                None
+            }
+            None if signs.len() >= 3 => {
+                fence = Some(signs);
+                None
+            }
+            None if line.starts_with("    ") => None,
+            None => Some((line.split('`').step_by(2).collect::<Vec<_>>().join("` `"), number)),
+        }
+    })
 }
 
 /// Returns the phrases with their replacements.
@@ -46,10 +102,29 @@ mod tests {
     }
 
     #[test]
+    fn a_phrase_in_the_prose_of_a_page_is_found() {
+        let text = "It is read once more.\n\n```\nNobody reads it.\n```\n\n    for good\n\n`anew` is fine.\nNot anew.\n";
+        for page in ["README.md", "docs/gateway/a.md", "cases/detect/json.md"] {
+            let failures = failures_of(Path::new(page), text);
+            assert_eq!(failures.len(), 2, "{failures:?}");
+            assert!(failures[0].contains(".md:1 ") && failures[1].contains(".md:10 "));
+        }
+    }
+
+    #[test]
+    fn a_requirement_in_a_page_is_found() {
+        let text = "It is capped (CX-3).\nUTF-8, RFC 9110, CWE-89 and `AR-1` are not requirements.\n";
+        let failures = failures_of(Path::new("docs/cap.md"), text);
+        assert_eq!(failures.len(), 1, "{failures:?}");
+        assert!(failures[0].contains(":1 ") && failures[0].contains("`CX-3`"));
+    }
+
+    #[test]
     fn other_folders_are_not_checked() {
         assert_eq!(
             failures_of(Path::new("crates/endmark-text/tests/a.rs"), "// nobody\n"),
             Vec::<String>::new()
         );
+        assert_eq!(failures_of(Path::new("docs/schemas/a.json"), "nobody\n"), Vec::<String>::new());
     }
 }
