@@ -40,7 +40,7 @@ enum Parser {
     Jiter,
 }
 
-/// Permitted differences from other parsers, each described in `docs/detect.md`.
+/// Permitted differences from other parsers, each described in `fuzz/README.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rule {
     /// Other parsers reject deep nesting.

@@ -26,7 +26,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ["docs/**/*.md", "bench/*.md", "bench/*/README.md", "tests/*.md", "cases/README.md"]
+FOLDERS = ["docs/**/*.md", "bench/*.md", "bench/*/README.md", "tests/*.md", "cases/README.md", "fuzz/README.md"]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "RELEASING.md")]
 PAGES += sorted(page for pattern in FOLDERS for page in ROOT.glob(pattern))
 # Needs a server, an agent, or something that an earlier command printed; each has tests of its own. A word or two of the command.

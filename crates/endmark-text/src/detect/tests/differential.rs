@@ -1,6 +1,6 @@
 //! Detection against another parser, on documents that were damaged: every disagreement has a name.
 //!
-//! The fuzz target `differential` asks more parsers, on any bytes; `docs/detect.md` tells where they differ.
+//! The fuzz target `differential` asks more parsers, on any bytes; `fuzz/README.md` lists the differences.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
