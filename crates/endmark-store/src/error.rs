@@ -122,7 +122,7 @@ pub enum StoreError {
     /// The intent is not, or no longer, open: it was settled before.
     #[error("recovery {} is not open: it was settled already", .0.number())]
     NoSuchCut(CutId),
-    /// There is no such output for this owner.
+    /// The output does not exist for this owner.
     #[error(
         "there is no output `{handle}` here: it was never kept in this store, was forgotten, or is another owner's"
     )]

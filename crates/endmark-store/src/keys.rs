@@ -177,13 +177,15 @@ impl fmt::Debug for KeySecret {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// The name is not valid.
-    #[error("`{0}` is no name of a key: use letters, digits, `-`, `_` and `.`, at most {MAX_NAME_BYTES}")]
+    #[error(
+        "`{0}` is not a valid name of a key: use letters, digits, `-`, `_` and `.`, at most {MAX_NAME_BYTES}"
+    )]
     BadName(String),
     /// A key of this name exists or existed: data kept for it must not become another key's.
     #[error("there is a key `{0}` already, or was: choose another name")]
     Taken(String),
     /// No key of this name is accepted.
-    #[error("there is no key `{0}` that is not revoked")]
+    #[error("no key `{0}` exists, or it is revoked")]
     Unknown(String),
     /// The pattern of a model is not valid.
     #[error("`{0}` is no model's name or pattern")]

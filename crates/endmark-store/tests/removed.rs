@@ -106,7 +106,7 @@ async fn what_is_under_way_is_recorded_in_the_new_one() {
     let intent = recorder.begin_cut(cut("under way")).await.unwrap();
     let open = recorder.open_call(call("under way")).await;
     remove(folder.path(), "a.db");
-    until("it is begun anew", || store.condition().renewals == 1).await;
+    until("a new store is started", || store.condition().renewals == 1).await;
     assert!(!store.condition().is_sound() && store.condition().failure.is_none());
     open.settle(CallSettled { ending: "clean".into(), ..CallSettled::default() });
     recorder.keep_cut(Some(intent), cut("under way"), settled()).await;
@@ -173,7 +173,7 @@ async fn a_journal_that_is_removed_loses_nothing_that_was_committed() {
     over.settle(CallSettled { ending: "clean".into(), ..CallSettled::default() });
     until("it is committed", || store.condition().rows_committed == 1).await;
     remove(folder.path(), "a.db-wal");
-    until("it is begun anew", || store.condition().renewals == 1).await;
+    until("a new store is started", || store.condition().renewals == 1).await;
     let (_other, calls) = after_a_kill(folder.path());
     assert_eq!(calls, [("over".to_owned(), "clean".to_owned())]);
 }

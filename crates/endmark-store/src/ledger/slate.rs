@@ -132,7 +132,7 @@ impl Slate {
         let was_gone = self.gone.swap(renewed.is_err(), Ordering::Relaxed);
         match &renewed {
             Ok(()) => tracing::error!(
-                "the file beside the store in which calls under way are noted was removed: it is made anew"
+                "the file beside the store in which calls under way are noted was removed: a new one was created"
             ),
             Err(error) if !was_gone => {
                 tracing::error!(%error, "calls under way cannot be noted beside the store, the file was removed: a kill would lose them");

@@ -166,7 +166,7 @@ impl Desk {
         let mut result = self.transact(&mut writes, &rows, slate.owner());
         if result.is_ok() && !self.files.are_in_place() {
             // The data went into files that are no longer at the path, so no process can find it.
-            result = Err(self.gone("they are begun anew"));
+            result = Err(self.gone("a new store is started"));
         }
         self.leases.finish(result.is_ok());
         if result.is_ok() {

@@ -21,7 +21,7 @@ impl Desk {
         if let Some(old) = self.session.take() {
             tracing::error!(
                 store = %self.path.display(),
-                "the files of the store were removed or replaced while they were open: it is begun anew, without what was \
+                "the files of the store were removed or replaced while they were open: a new store is started, without what was \
                  recorded before"
             );
             old.abandon();
