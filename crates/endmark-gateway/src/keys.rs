@@ -83,7 +83,7 @@ impl Keys {
         uri: &Uri,
     ) -> Result<Option<Arc<OwnKey>>, Refusal> {
         if is_misplaced(headers, uri) {
-            let message = "one of this gateway's keys stands in the path or in the name of a header, from where it would be sent on: send it where the provider's key stands";
+            let message = "one of this gateway's keys is in the path or in the name of a header, which would be forwarded: send it in the header of the provider's key";
             return Err(Refusal::BadRequest(message.to_owned()));
         }
         let Some(secret) = secret_in(headers, uri) else {

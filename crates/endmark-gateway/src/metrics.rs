@@ -117,7 +117,7 @@ impl Metrics {
         let registry = self.registry.sub_registry_with_prefix("endmark");
         registry.register(
             "log_lines_lost",
-            "Lines of the log that nobody read in time",
+            "Lines of the log that were dropped because their reader stalled",
             self.log_lines_lost.clone(),
         );
         registry.register("requests", "Requests for replies, by how they ended", self.requests.clone());
@@ -139,7 +139,7 @@ impl Metrics {
         );
         registry.register(
             "capped_results",
-            "Results of tools that went upstream capped, in each request anew",
+            "Results of tools that went upstream capped, counted for each request",
             self.capped.clone(),
         );
         registry.register(
@@ -217,7 +217,7 @@ impl StoreMetrics {
         );
         registry.register("store_failures", "Transactions that failed", store.failures.clone());
         registry.register("store_commits", "Transactions committed", store.commits.clone());
-        registry.register("store_renewals", "Times it was begun anew", store.renewals.clone());
+        registry.register("store_renewals", "Times a new store was started", store.renewals.clone());
     }
 }
 

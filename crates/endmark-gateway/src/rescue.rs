@@ -135,7 +135,7 @@ pub(crate) enum Refusal {
     NotFound(String),
     /// No upstream has the provider that the request and its key are for.
     #[error(
-        "no upstream is said to speak {titles}, and the request's key is not sent to another provider: add \
+        "no upstream is configured for {titles}, and the request's key is not sent to another provider: add \
          `[upstreams.NAME]` with `format = \"{word}\"` and its `base_url` to the configuration, or name the upstream in \
          the path, /u/NAME/…"
     )]

@@ -67,8 +67,7 @@ impl Target<'_> {
     pub(crate) fn locate(&self) -> Result<Uri, Refusal> {
         if has_dot_segment(&self.path_and_query) {
             return Err(Refusal::BadRequest(
-                "a path with a segment `.` or `..` is not forwarded: send the path that it stands for"
-                    .to_owned(),
+                "a path with a segment `.` or `..` is not forwarded: send the resolved path".to_owned(),
             ));
         }
         // Without its query, which may have a key.
@@ -80,7 +79,7 @@ impl Target<'_> {
         if !base_url.holds(&uri) {
             return Err(Refusal::BadRequest(format!(
                 "the path `{path}` is not below the upstream's base_url `{base_url}`, and is not forwarded: \
-                 `/v1/…` stands for that path"
+                 `/v1/…` means that path"
             )));
         }
         Ok(uri)

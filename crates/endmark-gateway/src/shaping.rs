@@ -44,13 +44,13 @@ pub(crate) struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// Who alone can read what is kept of the request.
+    /// Returns the only owner who can read the kept parts of the request.
     fn owner(&self) -> String {
         owner(self.credential)
     }
 }
 
-/// Who owns what is kept for a client with this credential.
+/// Returns the owner of the data kept for a client with this credential.
 pub(crate) fn owner(credential: Option<&str>) -> String {
     format!("{}{}", endmark_store::CLIENT, credential.unwrap_or_default())
 }

@@ -38,7 +38,7 @@ pub(crate) async fn ready(gateway: &Gateway) -> Response<AnyBody> {
             Some("calls under way cannot be noted beside the store".to_owned())
         }
         Ok(Ok(_)) if condition.renewed_lately => Some(
-            "its files were removed or replaced while they were open: it was begun anew, without what was recorded before"
+            "its files were removed or replaced while they were open: a new store was started, without the earlier records"
                 .to_owned(),
         ),
         Ok(Ok(_)) => condition.failure.map(|failure| failure.for_clients()),

@@ -101,7 +101,7 @@ fn said(claim: &Claim, account: &Account, resets_at: Option<u64>, is_own: bool) 
             let unit = if unit == Unit::NanoUsd { " --usd" } else { "" };
             format!("`endmark budget raise {} +N{unit}` adds to it", claim.subject)
         }
-        (_, Some(at)) => format!("it begins anew at {at} (seconds since 1970), or {more}"),
+        (_, Some(at)) => format!("it resets at {at} (seconds since 1970), or {more}"),
         (_, None) => more.to_owned(),
     };
     let why = match account {

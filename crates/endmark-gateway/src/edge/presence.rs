@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 /// may have, and a copy of what it accepted is kept for recovery.
 const UNWRITTEN_LIMIT_BYTES: usize = 2 * 1024;
 
-/// What a connection is doing.
+/// The state of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doing {
     /// Nothing: no byte of a request has arrived since the last one.

@@ -12,7 +12,7 @@ pub(crate) enum KeyRefused {
     Missing,
     /// The key does not exist.
     #[error(
-        "the key is none of this gateway's: check that all of it was sent; `endmark keys add NAME` makes one"
+        "this gateway does not have this key: check that all of it was sent; `endmark keys add NAME` makes one"
     )]
     Unknown,
     /// The gateway serves one client, and this is not its key.

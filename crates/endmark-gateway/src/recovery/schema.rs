@@ -16,10 +16,10 @@ pub(crate) struct Schema {
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
     /// It is not JSON.
-    #[error("it is no JSON: {0}")]
+    #[error("it is not JSON: {0}")]
     Json(#[from] serde_json::Error),
     /// It is not a JSON Schema.
-    #[error("it is no JSON Schema: {0}")]
+    #[error("it is not a JSON Schema: {0}")]
     Schema(String),
 }
 

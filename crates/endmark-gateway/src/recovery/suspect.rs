@@ -140,7 +140,7 @@ impl Following {
 
 /// A request could only show a text that differs from the client's; see
 /// [`Choice::exact`](endmark_wire::reply::Choice::exact).
-pub(crate) const HALVED: &str = "half a surrogate pair stands in it, which no request can show";
+pub(crate) const HALVED: &str = "it contains half a surrogate pair, which no request can show";
 
 /// What is next to the text, or in it; see [`Choice::mendable`](endmark_wire::reply::Choice::mendable) and
 /// [`Choice::beside`](endmark_wire::reply::Choice::beside).
@@ -154,8 +154,7 @@ pub(crate) const REPEATED: &str =
 pub(crate) const SURPLUS: &str = "the upstream answered more choices than were asked for";
 
 /// The text that follows a call; see [`Choice::behind_calls`](endmark_wire::reply::Choice::behind_calls).
-pub(crate) const BEHIND_CALLS: &str =
-    "it stands behind a call, of which the model would first have to know the result";
+pub(crate) const BEHIND_CALLS: &str = "it follows a call whose result the model would need first";
 
 /// Whether the arguments of a reply's last call are not the model's. If the reply reached its limit, whole arguments
 /// that violate the function's schema were made by a server from a beginning that it could not parse: formats with an

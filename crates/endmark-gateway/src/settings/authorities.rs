@@ -18,7 +18,7 @@ pub enum AuthoritiesError {
     NotPem(String),
     /// It has no certificate.
     #[error(
-        "there is no certificate in it: look for -----BEGIN CERTIFICATE-----; a key or a request is none"
+        "it contains no certificate: look for -----BEGIN CERTIFICATE-----; a key or a request does not count"
     )]
     None,
     /// One of them cannot be used.

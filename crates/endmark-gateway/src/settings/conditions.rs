@@ -137,10 +137,10 @@ impl fmt::Display for FieldPattern {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnusablePattern {
     /// It is empty.
-    #[error("a pattern is empty: `*` stands for anything")]
+    #[error("a pattern is empty: `*` matches anything")]
     Empty,
     /// No header field can have this name.
-    #[error("`{0}` is no name of a header field: write `NAME` or `NAME: VALUE`")]
+    #[error("`{0}` is not the name of a header field: write `NAME` or `NAME: VALUE`")]
     Field(String),
 }
 

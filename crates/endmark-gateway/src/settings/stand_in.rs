@@ -30,7 +30,7 @@ pub enum Unfit {
     )]
     VertexBaseUrl,
     /// A model whose name cannot be in a path.
-    #[error("a model's name as it stands in paths, like \"gemini-2.5-flash\", since it is a fallback")]
+    #[error("a model's name as in paths, like \"gemini-2.5-flash\", since it is a fallback")]
     Model,
 }
 

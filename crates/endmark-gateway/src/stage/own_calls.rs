@@ -155,7 +155,7 @@ async fn answered(mut exchange: Box<Exchange>, turn: Option<&Turn>) -> Result<Bo
     let cannot_go_on = || refuse("calls endmark_read in a conversation that cannot go on");
     let turn = turn.ok_or_else(cannot_go_on)?;
     if turn.calls().iter().any(|call| !call.can_be_answered) {
-        return Err(refuse("calls endmark_read together with a tool whose result is no text"));
+        return Err(refuse("calls endmark_read together with a tool whose result is not text"));
     }
     exchange.attempt.rounds_of_reading += 1;
     let is_last = exchange.attempt.rounds_of_reading == MAX_READS;

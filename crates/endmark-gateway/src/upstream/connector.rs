@@ -79,7 +79,7 @@ impl SystemAuthorities {
         let (usable, _) = store.add_parsable_certificates(found.certs);
         if usable == 0 {
             let why: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
-            let why = if why.is_empty() { "there is none".to_owned() } else { why.join("; ") };
+            let why = if why.is_empty() { "none was found".to_owned() } else { why.join("; ") };
             let is_named =
                 ["SSL_CERT_FILE", "SSL_CERT_DIR"].iter().any(|name| std::env::var_os(name).is_some());
             if is_named {

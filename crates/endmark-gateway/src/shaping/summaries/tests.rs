@@ -13,7 +13,7 @@ fn count(text: &str) -> u64 {
     text.len() as u64 / 4
 }
 
-/// A request of so many rounds, and its newest message marked for the provider's cache.
+/// Returns a request of this many rounds, with its newest message marked for the provider's cache.
 fn request(rounds: usize) -> Request {
     let said = |role: &str, text: &str, mark: &str| {
         format!(r#"{{"role":"{role}","content":[{{"type":"text","text":"{text}"{mark}}}]}}"#)
@@ -46,6 +46,6 @@ fn each_request_of_a_growing_conversation_counts_only_what_is_new() {
     // All messages, and what stands before and behind them.
     assert_eq!(counts(&counted, &first), 61 + 2);
     assert_eq!(counts(&counted, &first), 0);
-    // What was the newest is another message now, and three have come.
+    // The newest message is another one now, after three more.
     assert_eq!(counts(&counted, &request(31)), 3);
 }
