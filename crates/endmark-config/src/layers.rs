@@ -279,9 +279,7 @@ impl Layers {
         }
         let names: Vec<String> = others().map(|other| format!("`{}`", other.name)).collect();
         let expected = match names.as_slice() {
-            [] => {
-                "the name of another upstream of the same `format`, but none has this name".to_owned()
-            }
+            [] => "the name of another upstream of the same `format`, but none has this name".to_owned(),
             names => format!("the name of another upstream of the same `format`: {}", names.join(", ")),
         };
         let key = format!("upstreams.{}.fallback", upstream.name);
