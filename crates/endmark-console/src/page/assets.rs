@@ -39,7 +39,7 @@ static ASSETS: [Asset; 3] = [
 /// Returns one of the files.
 pub(super) fn respond(headers: &HeaderMap, name: &str) -> Result<Response<ConsoleBody>, Failure> {
     let asset = ASSETS.iter().find(|asset| asset.name == name);
-    let asset = asset.ok_or_else(|| Failure::NotFound(format!("there is no file {name}")))?;
+    let asset = asset.ok_or_else(|| Failure::NotFound(format!("the file {name} does not exist")))?;
     let takes_gzip = headers
         .get(ACCEPT_ENCODING)
         .and_then(|accepted| accepted.to_str().ok())

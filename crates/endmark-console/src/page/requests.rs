@@ -270,7 +270,7 @@ pub(super) fn seam_in_words(style: Option<&str>) -> &'static str {
         Some("preamble") => "joined without an announcement",
         Some("remark") => "joined without a closing remark",
         Some("reasoning") => "joined without reasoning",
-        Some("rewritten") => "joined in place of the last word",
+        Some("rewritten") => "joined instead of the last word",
         Some(_) | None => "joined",
     }
 }

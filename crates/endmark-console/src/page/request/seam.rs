@@ -229,7 +229,10 @@ mod tests {
             Joint::of("{\"a", "short", &fence).is_none(),
             "a record that does not fit its texts shows no joint"
         );
-        assert!(Joint::of("ä", "x", &piece(1, 0, "exact")).is_none(), "a joint inside a character is none");
+        assert!(
+            Joint::of("ä", "x", &piece(1, 0, "exact")).is_none(),
+            "a joint inside a character is not a joint"
+        );
         let remark = piece(1, 7, "remark");
         assert_eq!(Joint::of("[", "1] Done.!", &remark).unwrap().new, "1]");
     }
