@@ -177,9 +177,9 @@ impl HookAgent {
                 "Codex cuts outputs before its hooks see them: set `tool_output_token_limit` in its config.toml high, as to 400000. \
                  No hook can restore what it has cut.",
             ],
-            Self::Gemini => {
-                &["Gemini CLI shows a capped result as an error of the tool; the text states that it is not one."]
-            }
+            Self::Gemini => &[
+                "Gemini CLI shows a capped result as an error of the tool; the text states that it is not one.",
+            ],
         }
     }
 
