@@ -78,10 +78,8 @@ pub async fn supervise(
     }
     let mut warnings = last.as_ref().map(|last| last.warnings(scene.run.state())).unwrap_or_default();
     if scene.run.limit_tokens().is_none() && scene.run.token_usage().total > 0 {
-        warnings.push(
-            "the limit of the model's context is unknown, so no context risk was computed"
-                .to_owned(),
-        );
+        warnings
+            .push("the limit of the model's context is unknown, so no context risk was computed".to_owned());
     }
     RunOutcome {
         run: scene.sheet.report(),
