@@ -6,7 +6,10 @@ fn error(body: &[u8]) -> String {
 
 #[test]
 fn only_what_is_no_request_is_an_error() {
-    assert_eq!(error(b"{\"model\":"), "the body is not JSON: invalid JSON at byte 9: the text ends too early");
+    assert_eq!(
+        error(b"{\"model\":"),
+        "the body is not JSON: invalid JSON at byte 9: the text ends too early"
+    );
     assert_eq!(error(b"\xff"), "the body is not JSON: invalid JSON at byte 0: not UTF-8");
     assert_eq!(error(b"[]"), "the body is not a JSON object");
     for body in ["{}", r#"{"messages":"Hi"}"#] {
