@@ -166,7 +166,7 @@ Kept are: of a text its head, its tail and the lines that report errors; of a li
 and the last; of a JSON document its structure. What is left out stands in the value itself. docs/cap.md has the rules.
 Batch: JSON Lines in, {\"id\",\"format\",\"text\"} or {\"id\",\"format\",\"base64\"}, with \"max_chars\", \"max_bytes\" or
 \"max_tokens\", \"max_items\" and \"keep\"; one answer a line, in order.
-Exit codes: 0 capped, or small enough; 2 the limits leave no room, or the value is not what it is said to be.")]
+Exit codes: 0 capped, or small enough; 2 the limits leave no room, or the value is not of the named format.")]
     Cap(Cap),
     /// Read a part of an output that `cap` kept in full
     #[command(after_help = "\
@@ -176,7 +176,7 @@ Examples:
   endmark read h4f0c… --grep 'ERROR|panicked'
   endmark read h4f0c… --pointer /items/417 --json
 
-Exit codes: 0 here it is; 1 no line matches; 2 the handle is unknown or has expired, or there is no such part.")]
+Exit codes: 0 here it is; 1 no line matches; 2 the handle is unknown or has expired, or the part does not exist.")]
     Read(Read),
     /// Ask a model for the rest of a cut text, and stitch it on
     #[command(after_help = "\
@@ -312,7 +312,7 @@ Examples:
   endmark keys revoke alice
 
 A key is sent where its format has the provider's: the gateway puts the upstream's own in its place. With `require_key = true`
-nobody is let in without one. The secret is printed once, and only its hash is kept.")]
+clients without one are refused. The secret is printed once, and only its hash is kept.")]
     Keys(Keys),
     /// Count the tokens of a text or a conversation, and what sending it costs
     #[command(after_help = "\
@@ -400,7 +400,7 @@ impl Command {
 /// How a text is to be understood.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct FormatArguments {
-    /// What the text is; `auto` finds out and says so
+    /// The format of the text; `auto` detects and reports it
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(FORMATS))]
     pub(crate) format: Option<String>,
     /// The text has to end with this marker (implies `--format marker`)

@@ -92,7 +92,7 @@ impl Field {
 pub(crate) fn request<'a, R: Deserialize<'a>>(line: &'a str, fields: &[Field]) -> Result<R, LineError> {
     // serde would read an array as the fields in declaration order, and that order is not documented.
     if !line.trim_start().starts_with('{') {
-        return Err(LineError::nameless("the line is no JSON object"));
+        return Err(LineError::nameless("the line is not a JSON object"));
     }
     serde_json::from_str(line)
         .map_err(|error| LineError { id: id_of(line), message: unreadable(line, fields, &error) })
@@ -125,8 +125,8 @@ fn id_of(line: &str) -> Value {
 /// Explains why an object could not be read as a request.
 fn unreadable(line: &str, fields: &[Field], error: &serde_json::Error) -> String {
     match detect_strict(line.as_bytes(), &Format::Json).verdict {
-        Verdict::Malformed { index, reason } => format!("the line is no JSON: byte {index}: {reason}"),
-        Verdict::Truncated(_) => "the line is no JSON: it is cut off".to_owned(),
+        Verdict::Malformed { index, reason } => format!("the line is not JSON: byte {index}: {reason}"),
+        Verdict::Truncated(_) => "the line is not JSON: it is cut off".to_owned(),
         Verdict::Whole => match serde_json::from_str::<Map<String, Value>>(line) {
             Ok(object) => fields
                 .iter()

@@ -28,7 +28,7 @@ pub(crate) fn of_configuration(effective: &Effective, environment: &Environment)
                 Some(_) => "with its own key",
                 None => "without a key: a client's credentials are not passed on to it",
             };
-            checks.push(Check::passed(name, format!("`{}` stands in, asked {asked}", fallback.name)));
+            checks.push(Check::passed(name, format!("`{}` is the fallback, asked {asked}", fallback.name)));
         }
         if let Some(source) = &upstream.api_key {
             let name = format!("upstreams.{}.api_key", upstream.name);

@@ -32,7 +32,7 @@ pub(crate) struct Source {
     part: String,
     /// The provider's own word for why it ended; none where it gives none.
     stop: Option<String>,
-    /// What kind of cut it is; none where nothing is missing.
+    /// The kind of cut; `None` if nothing is missing.
     cut: Option<&'static str>,
 }
 

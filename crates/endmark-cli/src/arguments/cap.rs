@@ -23,7 +23,7 @@ pub(crate) struct Cap {
     /// Items of a list, rows of a table (key `cap.max_items`)
     #[arg(long, value_name = "N")]
     pub(crate) max_items: Option<u64>,
-    /// What the output is; `auto` finds out and says so
+    /// The format of the output; `auto` detects and reports it
     #[arg(long, value_name = "FORMAT", default_value = "auto", value_parser = PossibleValuesParser::new(FORMATS))]
     #[limits(max_bytes = 16)]
     pub(crate) format: String,

@@ -64,7 +64,7 @@ An agent of the team without any file counts as cut, unless --running says that 
 Examples:
   endmark findings merge round1/*.txt round2/*.txt > merged.txt
 
-What is printed has its end marker only if nothing is missing any more.")]
+The output has its end marker only if nothing is missing.")]
     Merge(Merge),
     /// Write the final report, with what may be missing from it
     #[command(after_help = "\
@@ -91,7 +91,7 @@ pub(crate) struct Check {
     /// Results or whole transcripts; standard input if it is `-` or nothing is named
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// With --json: go on with the list behind the page that gave this cursor; the files are read again
+    /// With --json: continue the list after the page that returned this cursor; the files are read again
     #[arg(long, value_name = "CURSOR")]
     pub(crate) cursor: Option<String>,
 }
@@ -108,7 +108,7 @@ pub(crate) struct Fit {
     /// Estimate this many findings, without a draft
     #[arg(long, value_name = "N", conflicts_with = "files")]
     pub(crate) findings: Option<u64>,
-    /// With --json: go on with the list behind the page that gave this cursor; the files are read again
+    /// With --json: continue the list after the page that returned this cursor; the files are read again
     #[arg(long, value_name = "CURSOR", conflicts_with = "findings")]
     pub(crate) cursor: Option<String>,
 }
@@ -120,7 +120,7 @@ pub(crate) struct Protocol {
     #[arg(long, value_name = "ID")]
     #[limits(max_bytes = 255)]
     pub(crate) agent: Option<String>,
-    /// What it is to look into, with commas between
+    /// The dimensions to cover, separated by commas
     #[arg(long, value_name = "LIST")]
     #[limits(max_bytes = 4096)]
     pub(crate) dimensions: Option<String>,
@@ -158,10 +158,10 @@ pub(crate) struct Progress {
     /// Go on reading what the file grows by, until its result is whole
     #[arg(long)]
     pub(crate) follow: bool,
-    /// With --follow: stop when the file has not grown for so long
+    /// With --follow: stop when the file has not grown for this long
     #[arg(long, value_name = "SECONDS", default_value_t = 600, requires = "follow")]
     pub(crate) idle: u64,
-    /// With --json: go on with the list behind the page that gave this cursor; the files are read again
+    /// With --json: continue the list after the page that returned this cursor; the files are read again
     #[arg(long, value_name = "CURSOR", conflicts_with = "follow")]
     pub(crate) cursor: Option<String>,
 }
@@ -178,7 +178,7 @@ pub(crate) struct TeamArguments {
     /// Agents that have handed nothing over may still be at it
     #[arg(long)]
     pub(crate) running: bool,
-    /// With --json: go on with the list behind the page that gave this cursor; the files are read again
+    /// With --json: continue the list after the page that returned this cursor; the files are read again
     #[arg(long, value_name = "CURSOR")]
     pub(crate) cursor: Option<String>,
 }

@@ -59,7 +59,7 @@ pub(crate) struct Guard {
     pub(crate) batch: bool,
 }
 
-/// What findings are written as.
+/// The output format of findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum GuardForm {
     /// For people

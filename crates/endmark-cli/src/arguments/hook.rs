@@ -88,7 +88,7 @@ pub(crate) struct Stop {
     pub(crate) store: StoreArgument,
 }
 
-/// What an agent has to hand over before it may stop.
+/// The artifact that an agent has to hand over before it may stop.
 #[derive(Debug, Clone, Args, Limits)]
 pub(crate) struct HeldTo {
     /// The file that has to be whole; a relative path begins at the agent's project

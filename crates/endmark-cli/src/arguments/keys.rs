@@ -61,7 +61,7 @@ pub(crate) struct Add {
     #[arg(long, value_enum, default_value_t = Per::Ever)]
     #[limits(skip)]
     pub(crate) per: Per,
-    /// When it ends: a day (as it begins, UTC), or after so long (a number with m, h, d or w)
+    /// When it ends: at the beginning of a day (UTC), or after a span (a number with m, h, d or w)
     #[arg(long, value_name = "DAY|SPAN")]
     #[limits(max_bytes = 32)]
     pub(crate) until: Option<String>,

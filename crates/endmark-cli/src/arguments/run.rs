@@ -54,7 +54,7 @@ pub(crate) struct Run {
     /// Start the agent at most N times
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) max_attempts: u32,
-    /// All attempts may take so long together: a number with s, m or h
+    /// Time limit of all attempts together: a number with s, m or h
     #[arg(long, value_name = "SPAN", default_value = "4h")]
     #[limits(max_bytes = 32)]
     pub(crate) max_time: String,
@@ -62,11 +62,11 @@ pub(crate) struct Run {
     #[arg(long, value_name = "USD")]
     #[limits(skip)]
     pub(crate) max_usd: Option<f64>,
-    /// One attempt may take so long
+    /// Time limit of one attempt
     #[arg(long, value_name = "SPAN", default_value = "1h")]
     #[limits(max_bytes = 32)]
     pub(crate) attempt_time: String,
-    /// The agent may print nothing for so long
+    /// Longest silence of the agent
     #[arg(long, value_name = "SPAN", default_value = "10m")]
     #[limits(max_bytes = 32)]
     pub(crate) silence: String,

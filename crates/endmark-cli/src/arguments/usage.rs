@@ -13,11 +13,11 @@ pub(crate) struct Usage {
     #[arg(long, value_enum, default_value_t = UsageKey::Model)]
     #[limits(skip)]
     pub(crate) by: UsageKey,
-    /// Only calls from then on: a day, or so long ago (a number with m, h, d or w)
+    /// Only calls since a day, or within a span (a number with m, h, d or w)
     #[arg(long, value_name = "DAY|SPAN")]
     #[limits(max_bytes = 32)]
     pub(crate) since: Option<String>,
-    /// Only calls before then: a day, or so long ago
+    /// Only calls before a day, or before a span
     #[arg(long, value_name = "DAY|SPAN")]
     #[limits(max_bytes = 32)]
     pub(crate) until: Option<String>,

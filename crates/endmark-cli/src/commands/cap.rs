@@ -55,7 +55,7 @@ fn answer(capped: &Capped, handle: Option<&str>) -> Result<Answer, CommandError>
     Ok(answer)
 }
 
-/// What a capped output is, under the names that others rely on.
+/// The answer of `cap`, with published names.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report<'a> {

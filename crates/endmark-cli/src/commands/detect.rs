@@ -218,7 +218,7 @@ fn answer_line(line: &str, default: &Format, arguments: &Detect) -> Result<LineA
     Ok(LineAnswer { json, is_yes: answered.is_yes() })
 }
 
-/// What detection says, under the names that others rely on. Offsets are UTF-8 bytes.
+/// The answer of `detect`, with published names. Offsets are UTF-8 bytes.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report<'a> {

@@ -63,7 +63,7 @@ fn judge(context: &Context, guard: &Guard, file: &Path) -> Result<Report, Comman
     Ok(guard.judge(&artifact))
 }
 
-/// What the guard says, under the names that others rely on.
+/// The answer of `guard`, with published names.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct GuardReport<'a> {

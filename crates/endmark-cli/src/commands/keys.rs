@@ -74,7 +74,7 @@ pub(crate) fn run(context: &Context, arguments: &Keys) -> Result<Answer, Command
             let effective = effective(context, &revoke.store)?;
             let ((), keys) = changed(&effective, async |book| book.revoke(&revoke.name).await)?;
             let report = Report { keys, secret: None };
-            answer(&effective, &report, format!("The key {} lets nobody in any more.\n", revoke.name))
+            answer(&effective, &report, format!("The key {} is revoked.\n", revoke.name))
         }
     }
 }
@@ -167,7 +167,7 @@ fn changed<T>(
             CommandError::input("bad_name", error.to_string(), "As in `endmark keys add team-a`.")
         }
         KeyError::BadModel(_) => {
-            CommandError::input("bad_pattern", error.to_string(), "`*` stands for anything, as in `gpt-5*`.")
+            CommandError::input("bad_pattern", error.to_string(), "`*` matches anything, as in `gpt-5*`.")
         }
     })
 }

@@ -38,7 +38,7 @@ pub(crate) fn run(context: &Context, arguments: &Resume) -> Result<Answer, Comma
     if text.trim().is_empty() {
         return Err(CommandError::input(
             "empty",
-            "there is no text to continue",
+            "the text to continue is empty",
             "Name a file with the cut text.",
         ));
     }

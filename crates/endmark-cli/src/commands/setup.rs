@@ -31,7 +31,7 @@ pub(crate) struct Report {
     url: String,
     /// The client's configuration file.
     file: Option<String>,
-    /// What the file has to say, in its own language; only where it is shown.
+    /// The lines for the file, in its own language; only where they are shown.
     snippet: Option<String>,
     changes: Vec<ChangeReport>,
     /// A copy of the file as it was found.
@@ -94,7 +94,7 @@ fn unserved(task: &Task<'_>, settings: &Settings) -> Option<Warning> {
     let needed = clients::needed(task.arguments.client, task.arguments.model.as_deref());
     let missing = needed.iter().find(|format| !is_served(**format))?;
     let message = format!(
-        "no upstream is said to speak {}, so its requests are refused, or go to the first one: add `[upstreams.NAME]` with `format = \"{}\"` \
+        "no upstream is configured for {}, so its requests are refused, or go to the first one: add `[upstreams.NAME]` with `format = \"{}\"` \
          and its `base_url`, as {}",
         missing.title(),
         missing.provider().name,
@@ -290,7 +290,7 @@ impl<'a> Task<'a> {
         let Some(path) = &self.path else {
             return Err(CommandError::input(
                 "no_home",
-                format!("nobody knows where the configuration of {} is: HOME is not set", self.client.title),
+                format!("the configuration of {} cannot be found: HOME is not set", self.client.title),
                 "Set HOME, or name the file: `--file FILE`.",
             ));
         };

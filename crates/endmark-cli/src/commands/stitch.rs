@@ -98,9 +98,9 @@ fn answer(texts: &[String], format: &Format, from: AskedFrom) -> Result<Answer, 
     };
     let hint = match stitched.outcome {
         Stitch::Ambiguous if from == AskedFrom::Unknown => {
-            "Say where the model was asked to go on with `--from`; `--json` has the candidates as they are."
+            "Name the place where the model was asked to continue with `--from`; `--json` has the candidates unchanged."
         }
-        Stitch::Ambiguous => "`--json` has the candidates as they are.",
+        Stitch::Ambiguous => "`--json` has the candidates unchanged.",
         Stitch::Whole | Stitch::Error if error.code == "nothing_to_join" => {
             "If the parts are not one JSON text, name their format with `--format`."
         }
@@ -195,7 +195,7 @@ pub(crate) struct Report<'a> {
     outcome: &'static str,
     text: &'a str,
     seams: Vec<SeamReport>,
-    /// What there is to choose from where a single continuation is ambiguous; not in a batch.
+    /// The candidates of a single ambiguous continuation; not in a batch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     candidates: Vec<CandidateReport<'a>>,
     error: Option<ErrorReport<'a>>,

@@ -83,10 +83,10 @@ async fn answer(models: &'static [Model], request: Request<Incoming>) -> Respons
     let body = Limited::new(request.into_body(), MAX_REQUEST_BYTES).collect().await;
     let body = body.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let Ok(request) = serde_json::from_slice::<Value>(&body) else {
-        return refuse("the request is no JSON");
+        return refuse("the request is not JSON");
     };
     let Some(model) = models.iter().find(|model| request["model"] == model.name) else {
-        return refuse("there is no such model");
+        return refuse("the model does not exist");
     };
     match Turn::of(model, &request) {
         Ok(turn) if request["stream"] == true => respond("text/event-stream", turn.stream(model)),

@@ -98,7 +98,7 @@ fn artifact(stored: &StoredRun) -> PathBuf {
 fn task_of(shared: &Shared<'_>, stored: &StoredRun, taken_up: Option<TakenUp>) -> Result<Task, CommandError> {
     let id = &stored.run.id;
     let (Some(taken_up), Some(asked)) = (taken_up, &stored.run.task) else {
-        return Err(refused(id, "its supervisor was not killed, or nobody knows how it was asked for"));
+        return Err(refused(id, "its supervisor was not killed, or its options are unknown"));
     };
     let wish: Wish = serde_json::from_str(&asked.asked)
         .map_err(|error| refused(id, &format!("what was asked for cannot be read: {error}")))?;

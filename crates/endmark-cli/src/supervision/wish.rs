@@ -208,7 +208,7 @@ impl Wish {
         let is_wanted =
             command.iter().any(|word| word.to_str().is_some_and(|word| word.contains("{prompt}")));
         if is_wanted && prompt.is_none() {
-            let message = "the command has a place for a prompt, and there is none";
+            let message = "the command has a place for a prompt, and no prompt is given";
             return Err(CommandError::input("usage", message, "Give it with --prompt or --prompt-file."));
         }
         Ok(prompt)

@@ -258,11 +258,7 @@ fn a_fallback_that_speaks_another_format_is_refused_with_those_that_would_do() {
     configuration += &upstream("claude", "format = \"anthropic\"");
     let run = Place::new().with_file("endmark.toml", &configuration).run(&["config"]);
     assert_eq!(run.code, 2);
-    assert!(
-        run.errors.contains("upstream of the same `format`, but there is no such upstream"),
-        "{}",
-        run.errors
-    );
+    assert!(run.errors.contains("upstream of the same `format`, but none has this name"), "{}", run.errors);
     configuration += &upstream("second", "");
     let run = Place::new().with_file("endmark.toml", &configuration).run(&["config"]);
     assert!(run.errors.contains("upstream of the same `format`: `second`"), "{}", run.errors);

@@ -434,7 +434,7 @@ fn a_batch_refuses_in_its_own_words_what_is_no_request() {
         for command in ["detect", "stitch"] {
             assert_eq!(
                 refused(command, line),
-                (Value::Null, "the line is no JSON object".to_owned()),
+                (Value::Null, "the line is not a JSON object".to_owned()),
                 "{line}"
             );
         }

@@ -26,7 +26,7 @@ impl Asked<'_> {
         if self.cursor.is_some() && !context.global.json {
             return Err(CommandError::input(
                 "usage",
-                "--cursor goes on with a page of --json, which is not asked for",
+                "--cursor continues a list of --json, which is not given",
                 "Add --json; or leave --cursor out: without --json everything is printed at once.",
             ));
         }

@@ -19,9 +19,7 @@ pub(super) fn reload(serving: &Serving<'_>) {
             for warning in &warnings {
                 terminal.warn(warning);
             }
-            terminal.progress(
-                "The configuration was read anew; requests under way keep the one they began with.",
-            );
+            terminal.progress("The configuration was read again; requests under way keep the old one.");
         }
         Err(error) => {
             let body = error.body();
@@ -41,7 +39,7 @@ fn try_reload(serving: &Serving<'_>) -> Result<Vec<String>, CommandError> {
         return Err(CommandError::input(
             "no_upstreams",
             "it names no upstream any more, and requests would go to the providers' public endpoints",
-            "Name the upstreams in it; to do without any, start anew.",
+            "Name the upstreams in it; to remove all of them, restart.",
         ));
     }
     let mut settings = console::with_console(&effective.settings, &serving.context.environment)?;
