@@ -87,13 +87,13 @@ pub(crate) struct Global {
     /// Answer with one JSON envelope on standard output
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Say nothing but the answer and errors
+    /// Print only the answer and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Log more; twice for all there is
+    /// Log more; twice for everything
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// When to colour; `auto`: on a terminal, unless `NO_COLOR` is set
+    /// When to use colours; `auto`: on a terminal, unless `NO_COLOR` is set
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: ColorChoice,
 }
@@ -121,10 +121,10 @@ Examples:
   OPENAI_BASE_URL=http://127.0.0.1:4141/v1 my-agent
 
 Signals: SIGTERM and SIGINT stop it once the replies under way have ended, or [limits] drain_seconds are over; a second
-one stops it at once. SIGHUP reads the configuration anew; a wrong one changes nothing and says why.
+one stops it at once. SIGHUP reads the configuration again; an invalid one changes nothing and is reported.
 Exit codes: 0 stopped; 1 replies had to be cut off; 2 the configuration or the address cannot be used; 4 the store cannot.")]
     Serve(Serve),
-    /// Show cut replies being recovered, next to what the client would have got; no account, no network
+    /// Show how cut replies are recovered, next to the replies without Endmark; no account, no network
     #[command(after_help = "\
 Examples:
   endmark demo
@@ -154,7 +154,7 @@ Examples:
 Batch: JSON Lines in, {\"id\",\"format\",\"chunks\":[initial, continuation, …],\"from\"}; one answer a line, in order.
 Exit codes: 0 whole; 1 ambiguous, or no verified whole; 2 with --batch: a line was invalid.")]
     Stitch(Stitch),
-    /// Make a tool's output small enough for a model, and say what is left out
+    /// Make a tool's output small enough for a model, and report what is left out
     #[command(after_help = "\
 Examples:
   cargo test 2>&1 | endmark cap
@@ -162,8 +162,8 @@ Examples:
   gh api --paginate repos/o/r/issues | endmark cap --max-tokens 5000 --no-store
   endmark cap --batch < outputs.jsonl
 
-Kept are: of a text its head, its tail and the lines that report errors; of a list the first items, those that stand out
-and the last; of a JSON document its structure. What is left out stands in the value itself. docs/cap.md has the rules.
+Kept are: of a text its head, its tail and the lines that report errors; of a list the first items, unusual ones
+and the last; of a JSON document its structure. The value itself states what is missing. docs/cap.md has the rules.
 Batch: JSON Lines in, {\"id\",\"format\",\"text\"} or {\"id\",\"format\",\"base64\"}, with \"max_chars\", \"max_bytes\" or
 \"max_tokens\", \"max_items\" and \"keep\"; one answer a line, in order.
 Exit codes: 0 capped, or small enough; 2 the limits leave no room, or the value is not of the named format.")]
@@ -195,7 +195,7 @@ Examples:
 A request's body or a bare list of messages in, the same form out; what is not condensed stays byte for byte.
 Batch: JSON Lines in, {\"id\",\"for\",\"mode\",\"request\",\"trigger_tokens\",\"budget_tokens\",\"keep\",\"keep_share\"};
 one answer a line, in order: {\"id\",\"compacted\",\"request\",\"receipt\"}.
-Exit codes: 0 compacted, or nothing to do; 2 no conversation of this format, or with --batch: a line was invalid.")]
+Exit codes: 0 compacted, or nothing to do; 2 not a conversation of this format, or with --batch: a line was invalid.")]
     Compact(Compact),
     /// Run any command within limits, and answer in one envelope whatever happens
     #[command(after_help = "\
@@ -213,33 +213,33 @@ error goes to standard error, up to a limit.
 Exit codes: 0 fine; 1 the output is cut, or the answer is no; 2 a limit is exceeded or the manifest is invalid,
 nothing was started; 3 the command failed, was killed or took too long; 129, 130 and 143 a signal ended it.")]
     Exec(Exec),
-    /// Check, plan and report what a team of agents hands over, whole or cut
+    /// Check, plan and report the results of a team of agents, whole or cut
     #[command(
         subcommand_required = true,
         arg_required_else_help = true,
         after_help = "\
 Examples:
-  endmark findings protocol --agent auth-2 >> prompt.md      how an agent is to hand its findings over
+  endmark findings protocol --agent auth-2 >> prompt.md      the prompt for an agent's result
   endmark findings check round1/*.txt                        whole or cut? which findings are complete?
-  endmark findings plan --team team.json round1/*.txt        who does what again
+  endmark findings plan --team team.json round1/*.txt        which agents repeat which work
   endmark findings report round1/*.txt round2/*.txt          the report, with what may be missing
 
-docs/findings.md has the whole story."
+docs/findings.md explains all of it."
     )]
     Findings(Findings),
     /// Is this artifact really finished, or did its author just stop?
     #[command(after_help = guard::EXAMPLES)]
     Guard(guard::Guard),
-    /// Supervise an agent until what it is to write is finished, and send it back with what is missing
+    /// Supervise an agent until its artifact is finished, and send it back with a list of what is missing
     #[command(after_help = run::EXAMPLES)]
     Run(run::Run),
-    /// Show supervised runs: where they stand, what they used, and why they ended
+    /// Show supervised runs: their state, their usage, and why they ended
     #[command(args_conflicts_with_subcommands = true, after_help = runs::EXAMPLES)]
     Runs(runs::Runs),
-    /// Cap, guard and remember inside an agent, through its own hooks
+    /// Cap results and check artifacts inside an agent, through its own hooks
     #[command(subcommand_required = true, arg_required_else_help = true, after_help = hook::EXAMPLES)]
     Hook(hook::Hook),
-    /// Any MCP server, its results kept small and in full
+    /// Wrap an MCP server: small results for the model, full ones to read
     #[command(subcommand_required = true, arg_required_else_help = true, after_help = mcp::EXAMPLES)]
     Mcp(mcp::Mcp),
     /// Write a small configuration with comments, to begin with
@@ -248,12 +248,12 @@ Examples:
   endmark init                       endmark.toml in this folder, where `endmark serve` finds it
   endmark init ~/.config/endmark/endmark.toml
 
-A file that is there is not changed. Exit codes: 0 written; 2 the file is there, or cannot be written.")]
+An existing file is not changed. Exit codes: 0 written; 2 the file exists, or cannot be written.")]
     Init(Init),
-    /// Point a client at Endmark: show what it needs, write it into its configuration, or take it back
+    /// Point a client at Endmark: show what it needs, write it into its configuration, or undo it
     #[command(after_help = "\
 Examples:
-  endmark setup claude                             what has to be where
+  endmark setup claude                             shows what to set, and where
   endmark setup claude --write                     into ~/.claude/settings.json, with a copy of what was there
   endmark setup claude --undo                      and out of it again
   endmark setup codex --write --upstream local     to one upstream of several
@@ -261,10 +261,10 @@ Examples:
   endmark setup openai --write                     OPENAI_BASE_URL into the .env of this folder
   eval \"$(endmark setup openai | grep -v '^#' | sed 's/^/export /')\"
 
-Comments, order and whatever else is in the file stay. What cannot be read is not touched.
+Comments, order and everything else in the file stay. An unreadable file is not touched.
 Exit codes: 0 done, or nothing to do; 2 the file cannot be used, nothing was written.")]
     Setup(Setup),
-    /// Show recoveries: which replies were cut, and what became of them
+    /// Show recoveries: which replies were cut, and their outcomes
     #[command(
         args_conflicts_with_subcommands = true,
         after_help = "\
@@ -275,14 +275,14 @@ Examples:
   endmark log show em_4f0c…         (the id in the header x-endmark-request)"
     )]
     Log(Log),
-    /// How many replies were cut, what became of them, and what resuming costs
+    /// How many replies were cut, their outcomes, and the cost of resuming
     #[command(after_help = "\
 Examples:
   endmark report
   endmark report --since 30d
   endmark report --json | jq '.data.would_cost'
 
-With `resume.mode=warn` the gateway only watches: the report then says what it would have done, and what for.")]
+With `resume.mode=warn` the gateway only watches: the report then estimates the cost of resuming.")]
     Report(Report),
     /// Tokens and dollars of upstream calls, by session, model, key, upstream, day or purpose
     #[command(after_help = "\
@@ -292,17 +292,17 @@ Examples:
   endmark usage --by session --since 2026-11-01 --until 2026-12-01 --csv > november.csv
   endmark usage --json | jq -r .data.total.usd
 
-Calls for the rest of a cut reply are in it: `--by purpose` shows what they cost. A model without a price has none, and
-not 0; `[prices.\"NAME\"]` in the configuration gives it one.")]
+Calls for the rest of a cut reply are in it: `--by purpose` shows what they cost. A model without a price is not counted as 0;
+`[prices.\"NAME\"]` in the configuration gives it one.")]
     Usage(Usage),
-    /// How budgets stand, and more of one for a session
+    /// Show budgets, and raise one of a session
     #[command(after_help = "\
 Examples:
   endmark budget
   endmark budget raise 0f3c9a… +50000
   endmark budget raise 0f3c9a… +2.50 --usd")]
     Budget(Budget),
-    /// Keys of the gateway's own: who may come in, for which models, with which budget
+    /// The gateway's own keys: which clients are admitted, for which models, with which budget
     #[command(after_help = "\
 Examples:
   endmark keys add alice --models 'gpt-5*' --models claude-sonnet-5 --budget-usd 20 --per month
@@ -311,7 +311,7 @@ Examples:
   endmark keys rotate alice --overlap 2d
   endmark keys revoke alice
 
-A key is sent where its format has the provider's: the gateway puts the upstream's own in its place. With `require_key = true`
+A key is sent in the header of the provider's key; the gateway replaces it by the upstream's own. With `require_key = true`
 clients without one are refused. The secret is printed once, and only its hash is kept.")]
     Keys(Keys),
     /// Count the tokens of a text or a conversation, and what sending it costs
@@ -421,14 +421,14 @@ pub(crate) struct Detect {
     /// Accept raw line feeds and other control characters in JSON strings, as models write them
     #[arg(long)]
     pub(crate) lenient: bool,
-    /// Print the text closed as JSON: what is settled, true to what the complete text would say
+    /// Print the text closed as JSON, with its settled parts only
     #[arg(long)]
     pub(crate) complete: bool,
-    /// Keep the detector in this file, to go on later with what the text has grown by
+    /// Save the detector in this file, to continue later when the text has grown
     #[arg(long, value_name = "FILE", conflicts_with_all = ["batch", "complete", "state"])]
     #[limits(skip)]
     pub(crate) save_state: Option<PathBuf>,
-    /// Go on from the detector in this file: read only what is new, answer for the whole text, keep it again
+    /// Continue from the detector in this file: read only the new text, answer for the whole text, save it again
     #[arg(long, value_name = "FILE", conflicts_with_all = ["batch", "complete"])]
     #[limits(skip)]
     pub(crate) state: Option<PathBuf>,
@@ -446,7 +446,7 @@ pub(crate) struct Stitch {
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) format: FormatArguments,
-    /// Where the model was asked to go on: at the cut (prefill), or after the last settled token (prompt)
+    /// Where the model was asked to continue: at the cut (prefill), or after the last settled token (prompt)
     #[arg(long, value_name = "WHERE", default_value = "unknown")]
     #[limits(skip)]
     pub(crate) from: FromChoice,
@@ -470,7 +470,7 @@ pub(crate) struct Resume {
     #[arg(value_name = "FILE")]
     #[limits(skip)]
     pub(crate) file: PathBuf,
-    /// Where the model is served, with the version
+    /// Address of the model's server, with the version
     #[arg(long, value_name = "URL")]
     #[limits(max_bytes = 2048)]
     pub(crate) base_url: String,
@@ -484,7 +484,7 @@ pub(crate) struct Resume {
     #[arg(long, value_name = "NAME")]
     #[limits(max_bytes = 255)]
     pub(crate) api_key_env: Option<String>,
-    /// What the model was asked in the first place, so that it knows what to continue
+    /// The original request to the model, so that it knows what to continue
     #[arg(long, value_name = "FILE")]
     #[limits(skip)]
     pub(crate) prompt_context: Option<PathBuf>,
@@ -493,7 +493,7 @@ pub(crate) struct Resume {
 /// The arguments of `report`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Report {
-    /// Look back so far: a number with m, h, d or w
+    /// Length of the period until now: a number with m, h, d or w
     #[arg(long, value_name = "SPAN", default_value = "7d")]
     #[limits(max_bytes = 32)]
     pub(crate) since: String,

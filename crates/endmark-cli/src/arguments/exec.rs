@@ -11,13 +11,13 @@ use crate::arguments::store::StoreArgument;
 /// The arguments of `exec`.
 #[derive(Debug, Args)]
 pub(crate) struct Exec {
-    /// What is known about the command: limits, output, exit codes; without it, what the program knows itself
+    /// The command's limits, output and exit codes; by default a built-in manifest
     #[arg(long, value_name = "TOOL.toml")]
     pub(crate) manifest: Option<PathBuf>,
-    /// Go on with a list behind the page that gave this cursor; the command is run again
+    /// Continue a list after the page that returned this cursor; the command is run again
     #[arg(long, value_name = "CURSOR")]
     pub(crate) cursor: Option<String>,
-    /// Cap what it prints as `endmark cap` does, and keep all of it in the store for `endmark read`
+    /// Cap its output as `endmark cap` does, and keep all of it in the store for `endmark read`
     #[arg(long, conflicts_with = "cursor")]
     pub(crate) cap: bool,
     #[command(flatten)]

@@ -48,7 +48,7 @@ Examples:
   endmark findings progress --turn 37 auth-2.txt
   endmark findings progress --follow auth-2.txt       (until its result is whole)")]
     Progress(Progress),
-    /// Plan who does what again after a cut: retry, next round, emergency agent
+    /// Plan which agents repeat which work after a cut: retry, next round, emergency agent
     #[command(after_help = "\
 Examples:
   endmark findings plan --team team.json round1/*.txt

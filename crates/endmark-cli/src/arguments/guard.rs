@@ -32,22 +32,22 @@ pub(crate) struct Guard {
     #[arg(value_name = "ARTIFACT")]
     #[limits(skip)]
     pub(crate) files: Vec<PathBuf>,
-    /// Hold it to this: a Markdown template with `successCriteria` in its front matter, or criteria in YAML, TOML or JSON
+    /// Judge it by this: a Markdown template with `successCriteria` in its front matter, or criteria in YAML, TOML or JSON
     #[arg(long, value_name = "TEMPLATE")]
     #[limits(skip)]
     pub(crate) template: Option<PathBuf>,
     /// Require this many lines that are not blank; front matter is not counted
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub(crate) min_lines: Option<u32>,
-    /// It must have a section with this title, and something in it; can be repeated
+    /// Require a section with this title and with content; can be repeated
     #[arg(long = "section", value_name = "SECTION")]
     #[limits(max_bytes = 1024, max_items = 1000)]
     pub(crate) sections: Vec<String>,
-    /// It must not have this phrase; can be repeated
+    /// Forbid this phrase; can be repeated
     #[arg(long = "forbid", value_name = "PHRASE")]
     #[limits(max_bytes = 1024, max_items = 1000)]
     pub(crate) forbidden: Vec<String>,
-    /// Forbid these phrases alone, and none of the known ways to hand the rest over
+    /// Forbid these phrases instead of the known ways to hand the rest over
     #[arg(long)]
     pub(crate) forbid_only: bool,
     /// How findings are written

@@ -102,7 +102,7 @@ pub(crate) struct HeldTo {
     /// Require this many lines that are not blank
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub(crate) min_lines: Option<u32>,
-    /// It must have a section with this title, and something in it; can be repeated
+    /// Require a section with this title and with content; can be repeated
     #[arg(long = "section", value_name = "SECTION")]
     #[limits(max_bytes = 1024, max_items = 1000)]
     pub(crate) sections: Vec<String>,

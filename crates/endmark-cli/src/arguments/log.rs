@@ -15,7 +15,7 @@ pub(crate) struct Log {
     /// Show at most N, the newest first
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: u32,
-    /// Only those that the client got whole (resolved), or did not (exhausted)
+    /// Only replies that the client received whole (resolved), or did not (exhausted)
     #[arg(long, value_name = "STATUS")]
     pub(crate) status: Option<StatusChoice>,
 }

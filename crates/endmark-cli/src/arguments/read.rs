@@ -32,11 +32,11 @@ pub(crate) struct Part {
     #[arg(long, value_name = "A:B")]
     #[limits(max_bytes = 64)]
     pub(crate) lines: Option<String>,
-    /// Bytes from A on and before B, from 0
+    /// Bytes from A up to but not including B, from 0
     #[arg(long, value_name = "A:B")]
     #[limits(max_bytes = 64)]
     pub(crate) bytes: Option<String>,
-    /// What a JSON Pointer points to, as in `/items/0`
+    /// The target of a JSON Pointer, as in `/items/0`
     #[arg(long, value_name = "POINTER")]
     #[limits(max_bytes = 4096)]
     pub(crate) pointer: Option<String>,

@@ -31,7 +31,7 @@ several runs it is the worst.";
 // Fields: one for each option.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Run {
-    /// Hold the artifact to this: a Markdown template with `successCriteria`, or criteria in YAML, TOML or JSON
+    /// Judge the artifact by this: a Markdown template with `successCriteria`, or criteria in YAML, TOML or JSON
     #[arg(long, value_name = "TEMPLATE", required_unless_present = "spec")]
     #[limits(skip)]
     pub(crate) template: Option<PathBuf>,
@@ -39,7 +39,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "ARTIFACT", required_unless_present = "spec")]
     #[limits(skip)]
     pub(crate) artifact: Option<PathBuf>,
-    /// Whose stream the command prints; by its program, if it is not said
+    /// The agent whose stream the command prints; by default its program decides
     #[arg(long, value_name = "AGENT")]
     #[limits(skip)]
     pub(crate) agent: Option<AgentChoice>,
@@ -70,14 +70,14 @@ pub(crate) struct Run {
     #[arg(long, value_name = "SPAN", default_value = "10m")]
     #[limits(max_bytes = 32)]
     pub(crate) silence: String,
-    /// So long after it was asked to end, an agent is ended
+    /// Time that an agent has to end after SIGTERM
     #[arg(long, value_name = "SPAN", default_value = "5s")]
     #[limits(max_bytes = 32)]
     pub(crate) grace: String,
-    /// How many tokens the model's context has, where neither the agent nor the table of models says so
+    /// Size of the model's context in tokens, if neither the agent nor the table of models has it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) limit_tokens: Option<u64>,
-    /// Start the runs of this TOML file: a table `[[run]]` for each, which takes what it does not say from these options
+    /// Start the runs of this TOML file: a table `[[run]]` for each, with these options as defaults
     #[arg(long, value_name = "FILE")]
     #[limits(skip)]
     pub(crate) spec: Option<PathBuf>,
@@ -92,11 +92,11 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE")]
     #[limits(skip)]
     pub(crate) events: Option<PathBuf>,
-    /// Send what happens to this address, as JSON by POST (key `runs.webhook`); no run waits for it or fails by it
+    /// Send what happens to this address, as JSON by POST (key `runs.webhook`); no run waits for it or fails because of it
     #[arg(long, value_name = "URL")]
     #[limits(max_bytes = 4096)]
     pub(crate) webhook: Option<String>,
-    /// Keep what the agent prints in this folder; beside the store, if it is not said
+    /// Keep the agent's output in this folder; by default beside the store
     #[arg(long, value_name = "FOLDER")]
     #[limits(skip)]
     pub(crate) output_folder: Option<PathBuf>,
@@ -132,7 +132,7 @@ pub(crate) enum AgentChoice {
     Gemini,
     /// opencode
     Opencode,
-    /// Any command, of which nothing is known but how it ends
+    /// Any command, judged only by how it ends
     Plain,
 }
 

@@ -23,19 +23,19 @@ pub(crate) struct Serve {
     pub(crate) listen: Option<String>,
     #[command(flatten)]
     pub(crate) store: StoreArgument,
-    /// Forward to this server, and to none of those that are configured
+    /// Forward to this server instead of the configured ones
     #[arg(long, value_name = "URL")]
     #[limits(max_bytes = 2048)]
     pub(crate) upstream: Option<String>,
-    /// How the log is written; with `--json` it is `json` unless this says otherwise
+    /// Format of the log; with `--json` the default is `json`
     #[arg(long, value_name = "FORMAT")]
     #[limits(skip)]
     pub(crate) log: Option<LogFormat>,
-    /// Let replies go wrong on purpose, as in `cut@20,drop@10%`; see docs/faults.md
+    /// Make replies fail on purpose, as in `cut@20,drop@10%`; see docs/faults.md
     #[arg(long, value_name = "FAULTS", help_heading = "Rehearsal")]
     #[limits(max_bytes = 1024)]
     pub(crate) fault: Option<String>,
-    /// Who has to bear them: Endmark (`upstream`) or your application (`client`)
+    /// Who has to handle them: Endmark (`upstream`) or your application (`client`)
     #[arg(
         long,
         value_name = "SIDE",
@@ -45,7 +45,7 @@ pub(crate) struct Serve {
     )]
     #[limits(max_bytes = 64)]
     pub(crate) fault_side: String,
-    /// The same number, the same faults for the same requests in a row
+    /// The same number gives the same faults for the same sequence of requests
     #[arg(long, value_name = "NUMBER", requires = "fault", help_heading = "Rehearsal")]
     pub(crate) fault_seed: Option<u64>,
 }

@@ -13,17 +13,17 @@ pub(crate) struct Setup {
     #[arg(value_name = "CLIENT")]
     #[limits(skip)]
     pub(crate) client: ClientChoice,
-    /// Write it into the client's configuration; a copy of what was there is kept
+    /// Write it into the client's configuration, and keep a copy of the original
     #[arg(long, conflicts_with = "undo")]
     pub(crate) write: bool,
-    /// Take it back: the file becomes what it was before `--write`
+    /// Undo it: restore the file as it was before `--write`
     #[arg(long)]
     pub(crate) undo: bool,
-    /// Where the gateway is, if not where the configuration says
+    /// Address of the gateway, if it is not that of the configuration
     #[arg(long, value_name = "URL")]
     #[limits(max_bytes = 2048)]
     pub(crate) url: Option<String>,
-    /// Use this upstream of several, and not the first
+    /// Use this upstream instead of the first one
     #[arg(long, value_name = "NAME")]
     #[limits(max_bytes = 255)]
     pub(crate) upstream: Option<String>,

@@ -9,7 +9,7 @@ use crate::arguments::store::StoreArgument;
 /// The arguments of `usage`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Usage {
-    /// By what calls are summed
+    /// How calls are grouped
     #[arg(long, value_enum, default_value_t = UsageKey::Model)]
     #[limits(skip)]
     pub(crate) by: UsageKey,
@@ -28,7 +28,7 @@ pub(crate) struct Usage {
     pub(crate) store: StoreArgument,
 }
 
-/// By what calls are summed.
+/// How calls are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum UsageKey {
     /// The session, by its hash
