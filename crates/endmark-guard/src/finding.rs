@@ -97,7 +97,7 @@ impl Check {
             Self::OpenTable => "A table breaks off.",
             Self::MidSentence => "The text stops in the middle of a sentence.",
             Self::OpenCode => "Code or data stops inside of a bracket, a string or a comment.",
-            Self::Placeholder => "A placeholder stands where content belongs.",
+            Self::Placeholder => "A placeholder instead of content.",
             Self::Handoff => "The author announces the rest instead of writing it.",
             Self::Omission => "Code is left out and replaced by a comment.",
             Self::ForbiddenPhrase => "A phrase that the criteria forbid.",

@@ -33,7 +33,7 @@ fn the_envelope_has_each_finding_with_its_artifact() {
             "verdict": "wrapped_up",
             "findings": [{
                 "artifact": "stub.md", "check": "placeholder", "line": 3, "column": 1, "text": "TBD",
-                "why": "a placeholder stands where content belongs", "fix": "Write the content in its place.",
+                "why": "a placeholder instead of content", "fix": "Write the content in its place.",
             }],
             "artifacts": [{"artifact": "stub.md", "verdict": "wrapped_up", "findings": 1}],
             "rendered": null,

@@ -10,8 +10,8 @@ use crate::phrases::{Phrase, Scope};
 /// The number of last blocks that count as the end of a text.
 const LAST_BLOCKS: usize = 4;
 
-const WHY: &str = "this hands the rest over to a later time or somebody else, instead of writing it";
-const FIX: &str = "Write what is announced here now, and take the announcement out.";
+const WHY: &str = "this leaves the rest to a later time or to others";
+const FIX: &str = "Write the announced part now, and remove the announcement.";
 
 /// Checks the sentence around an anchor.
 pub(crate) fn look(

@@ -8,7 +8,7 @@ use crate::artifact::{Artifact, Block, BlockKind, Kind, title_of};
 use crate::finding::{Check, Found};
 use crate::phrases::{Phrase, Scope, words};
 
-const WHY: &str = "a placeholder stands where content belongs";
+const WHY: &str = "a placeholder instead of content";
 const FIX: &str = "Write the content in its place.";
 
 /// Words that indicate a placeholder only in capitals. In lower case they are ordinary words.

@@ -69,7 +69,7 @@ impl Template {
                     nearest: Some("successCriteria".to_owned()),
                 },
                 (None, Some(key)) => {
-                    CriteriaError::None(format!("`{key}` stands beside `successCriteria` and not in it"))
+                    CriteriaError::None(format!("`{key}` is beside `successCriteria` instead of in it"))
                 }
                 (None, None) => CriteriaError::None("the front matter has no `successCriteria`".to_owned()),
             });
