@@ -275,7 +275,7 @@ impl Drop for Way {
 }
 
 fn of_system(error: &std::io::Error) -> CommandError {
-    CommandError::Upstream { message: format!("the system does not let it run: {error}"), hint: None }
+    CommandError::Upstream { message: format!("the system does not allow it to run: {error}"), hint: None }
 }
 
 fn now() -> String {

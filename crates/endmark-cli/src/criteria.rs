@@ -84,7 +84,7 @@ pub(crate) fn text_of(file: &Path, bytes: Vec<u8>) -> Result<String, CommandErro
         let message = if is_utf16 {
             format!("`{name}` is UTF-16")
         } else {
-            format!("`{name}` is not UTF-8: byte {at} cannot stand where it stands")
+            format!("`{name}` is not UTF-8: byte {at} is invalid")
         };
         CommandError::input("not_utf8", message, "Convert it first, as with `iconv -f UTF-16 -t UTF-8`.")
     })

@@ -157,7 +157,7 @@ fn open_data(path: &Path) -> io::Result<File> {
 fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, CommandError> {
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        let message = format!("`{}` is not UTF-8: byte {at} cannot stand where it stands", path.display());
+        let message = format!("`{}` is not UTF-8: byte {at} is invalid", path.display());
         CommandError::Input { code: "not_utf8", message, hint: None }
     })
 }

@@ -9,7 +9,7 @@ pub(crate) fn seconds(typed: &str) -> Result<u64, CommandError> {
         CommandError::input(
             "bad_since",
             format!("`{typed}` is no span of time"),
-            "Write a number with m, h, d or w behind it, as in `--since 7d`.",
+            "Write a number with m, h, d or w after it, as in `--since 7d`.",
         )
     })
 }

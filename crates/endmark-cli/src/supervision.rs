@@ -108,7 +108,7 @@ fn runtime() -> Result<Runtime, CommandError> {
 }
 
 fn of_system(error: &io::Error) -> CommandError {
-    CommandError::Upstream { message: format!("the system does not let it run: {error}"), hint: None }
+    CommandError::Upstream { message: format!("the system does not allow it to run: {error}"), hint: None }
 }
 
 /// Returns the folder beside the store that has a subfolder for each run.

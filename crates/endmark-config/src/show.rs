@@ -87,7 +87,7 @@ fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str);
         (
             "endmark",
             json!(upstream.endmark),
-            "whether it is another Endmark, whose replies are passed on with what it says of them",
+            "whether it is another Endmark, whose disclosures are passed on",
         ),
         ("proxy", proxy, "the proxy on the way to it: environment, none, or a URL"),
         (

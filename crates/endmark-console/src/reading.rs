@@ -74,7 +74,7 @@ pub(crate) async fn usage(
         Ok(report) => Ok((report, by)),
         Err(MomentError::Store(error)) => Err(error.into()),
         Err(error @ MomentError::Unusable(_)) => Err(Failure::BadRequest(format!(
-            "{error}: write a day, as in `2026-11-01`, or a number with m, h, d or w behind it, as in `7d`"
+            "{error}: write a day, as in `2026-11-01`, or a number with m, h, d or w after it, as in `7d`"
         ))),
     }
 }
@@ -280,7 +280,7 @@ fn place(typed: &str) -> Result<BudgetPlace, Failure> {
         let (window, scope, unit) = (part()?, part()?, part()?);
         Some(BudgetPlace { window, scope, unit, subject: part()? })
     })();
-    place.ok_or_else(|| Failure::BadRequest("`after` is not what `next` of a page said".to_owned()))
+    place.ok_or_else(|| Failure::BadRequest("`after` is not the `next` of a page".to_owned()))
 }
 
 fn place_text(place: &BudgetPlace) -> String {

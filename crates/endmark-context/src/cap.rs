@@ -87,7 +87,7 @@ pub enum CapError {
     #[error(transparent)]
     Limits(#[from] LimitError),
     /// The value was declared as text, but is not UTF-8.
-    #[error("the value is not UTF-8: byte {at} cannot stand where it stands")]
+    #[error("the value is not UTF-8: byte {at} is invalid")]
     NotUtf8 {
         /// Position of the invalid byte, from 0.
         at: u64,

@@ -103,7 +103,7 @@ impl<'a> Tool<'a> {
         let manifest = &self.manifest;
         let mut signals = Signals::watch().map_err(|error| system(&error))?;
         let (program, words) = self.command.split_first().ok_or_else(|| {
-            CommandError::input("usage", "there is no command", "Write it behind `--`: `-- git log`.")
+            CommandError::input("usage", "no command is given", "Write it after `--`: `-- git log`.")
         })?;
         if let Some(Err(error)) = paging.map(Paging::check) {
             return Ok(Err(failed(error.into())));
@@ -149,7 +149,7 @@ impl<'a> Tool<'a> {
         output::disclose(&mut data, &manifest.output.fields);
         if ran.output_left != OutputLeft::Closed {
             let message = format!(
-                "a process that `{name}` left behind still has its output open; what it writes from now on is not here"
+                "a process that `{name}` started still has its output open; its later output is missing"
             );
             data.warnings.push(Warning::notice(OUTPUT_LEFT_OPEN, message));
         }
@@ -190,7 +190,7 @@ fn unended(ran: &Ran) -> Option<&'static str> {
     match (ran.forced, ran.end, ran.output_left) {
         (None, End::Exited(_), OutputLeft::Closed | OutputLeft::Silent) => None,
         (None, End::Exited(_), OutputLeft::Written) => {
-            Some("a process that the command left behind was still writing when the time was up")
+            Some("a process that the command started was still writing when the time was up")
         }
         _ => Some("the command was made to end before it came to its own end"),
     }
@@ -201,5 +201,5 @@ fn failed(error: ErrorBody) -> Document {
 }
 
 fn system(error: &io::Error) -> CommandError {
-    CommandError::Upstream { message: format!("the system does not let it run: {error}"), hint: None }
+    CommandError::Upstream { message: format!("the system does not allow it to run: {error}"), hint: None }
 }

@@ -134,7 +134,7 @@ impl Metrics {
         );
         registry.register(
             "repaired_calls",
-            "Calls in requests' conversations whose arguments were no JSON",
+            "Calls in requests' conversations whose arguments were not JSON",
             self.repaired.clone(),
         );
         registry.register(
@@ -149,7 +149,7 @@ impl Metrics {
         );
         registry.register(
             "lost_ends",
-            "Streams that broke off behind the end of their reply",
+            "Streams that broke off after the end of their reply",
             self.lost_ends.clone(),
         );
         registry.register(
@@ -159,7 +159,7 @@ impl Metrics {
         );
         registry.register(
             "uncounted_requests",
-            "Requests whose cost is not counted and that passed although a budget applies, by kind of path",
+            "Uncounted requests that passed although a budget applies, by kind of path",
             self.uncounted.clone(),
         );
         registry.register("tokens", "Tokens, as upstreams report them", self.tokens.clone());

@@ -62,7 +62,7 @@ pub enum StoreError {
         detail: String,
     },
     /// The disk, or the quota, is full.
-    #[error("the disk of the store `{path}` is full: free some space; writing goes on by itself then")]
+    #[error("the disk of the store `{path}` is full: free some space; writing then continues by itself")]
     Full {
         /// The database's file.
         path: PathBuf,

@@ -254,6 +254,6 @@ fn unwritable(path: &Path, error: &io::Error) -> CommandError {
     CommandError::input(
         "unwritable_file",
         format!("cannot write `{}`: {error}", path.display()),
-        "See to its rights, or leave `--write` out and put the lines in by hand.",
+        "Correct its permissions, or run without `--write` and add the lines yourself.",
     )
 }

@@ -49,7 +49,7 @@ impl Event {
         serde_json::from_slice(&replace_lone_surrogate_bytes(bytes)).map_err(|error| {
             CommandError::input(
                 "not_an_event",
-                format!("what stands on standard input is no event of an agent: {error}"),
+                format!("standard input is not an event of an agent: {error}"),
                 "Agents run this command; `endmark hook install` puts it into their settings.",
             )
         })

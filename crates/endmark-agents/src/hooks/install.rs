@@ -244,6 +244,6 @@ fn unfit(path: &Path, error: &Unfit) -> CommandError {
     CommandError::input(
         "unfit_file",
         message,
-        "Mend it, or put in by hand what --dry-run shows. Nothing was written.",
+        "Repair it, or add the lines that --dry-run shows. Nothing was written.",
     )
 }

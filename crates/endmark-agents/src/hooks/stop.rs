@@ -78,7 +78,7 @@ pub fn stop(
         }
         Decision::Release(reason) | Decision::Fail(reason) => {
             let message = format!(
-                "Endmark: `{name}` is not finished after attempt {attempt} of {most}; the agent is let go ({})",
+                "Endmark: `{name}` is not finished after attempt {attempt} of {most}; the agent may stop ({})",
                 reason.name()
             );
             warn(&message);

@@ -54,7 +54,7 @@ impl Capping<'_> {
             (_, true) => "[Endmark: the tool failed; this is its output, shortened.]\n",
             // Codex gives its hooks no exit code, and this replaces the line that has it.
             (HookAgent::Codex, false) => {
-                "[Endmark: the tool ran; this is its output, shortened. It is no error, and says nothing of the exit code.]\n"
+                "[Endmark: the tool ran; this is its output, shortened. It is not an error, and does not show the exit code.]\n"
             }
             (_, false) => "[Endmark: the tool ran; this is its output, shortened, and no error.]\n",
         };

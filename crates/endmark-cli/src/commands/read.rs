@@ -42,7 +42,7 @@ pub(crate) fn run(context: &Context, arguments: &Read) -> Result<Outcome, Comman
     if let Place::Page { page, pages, .. } = excerpt.place
         && page < pages
     {
-        context.terminal.progress(&format!("Page {page} of {pages}; `--page {}` goes on.", page + 1));
+        context.terminal.progress(&format!("Page {page} of {pages}; `--page {}` is the next one.", page + 1));
     }
     match &excerpt.content {
         Content::Bytes(bytes) if is_sent_as_it_is(context) && str::from_utf8(bytes).is_err() => {

@@ -144,7 +144,7 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
 }
 
 fn cut_off(data: serde_json::Value, message: String) -> Answer {
-    let hint = "A longer [limits] drain_seconds lets longer replies end.".to_owned();
+    let hint = "A longer [limits] drain_seconds gives replies more time to end.".to_owned();
     Answer::no(data, "replies_cut_off", message, Some(hint))
 }
 

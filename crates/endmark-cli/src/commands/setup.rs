@@ -352,7 +352,9 @@ impl<'a> Task<'a> {
         let (message, hint) = match error {
             Unfit::Unreadable(reason) => (
                 format!("`{path}` is no {} that can be read: {reason}", self.syntax().name()),
-                format!("Mend it, or put in by hand what `endmark setup {name}` shows. Nothing was written."),
+                format!(
+                    "Repair it, or add the lines that `endmark setup {name}` shows. Nothing was written."
+                ),
             ),
             Unfit::NoTable(key) => (
                 format!("`{path}`: `{key}` is no table, and there is no place for what has to be in it"),
@@ -374,7 +376,7 @@ impl<'a> Task<'a> {
             ),
             Unfit::Unfaithful => (
                 format!("`{path}` cannot be changed without changing more of it than that"),
-                format!("Put in by hand what `endmark setup {name}` shows. Nothing was written."),
+                format!("Add the lines that `endmark setup {name}` shows. Nothing was written."),
             ),
         };
         CommandError::input("unfit_file", message, hint)

@@ -25,7 +25,7 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, Co
     let (since, until) = (moment(&arguments.since, EVER.0)?, moment(&arguments.until, EVER.1)?);
     if since >= until {
         let message = format!("`--since` ({since}) is not before `--until` ({until}), UTC");
-        return Err(CommandError::input("empty_period", message, "Write the earlier one behind `--since`."));
+        return Err(CommandError::input("empty_period", message, "Write the earlier one after `--since`."));
     }
     let models = models(&effective.settings);
     let by = arguments.by.key();
@@ -45,7 +45,7 @@ fn moment(reader: &Reader, typed: &str) -> Result<String, CommandError> {
         MomentError::Unusable(_) => CommandError::input(
             "bad_moment",
             error.to_string(),
-            "Write a day, as in `--since 2026-11-01`, or a number with m, h, d or w behind it, as in `--since 7d`.",
+            "Write a day, as in `--since 2026-11-01`, or a number with m, h, d or w after it, as in `--since 7d`.",
         ),
     })
 }

@@ -68,7 +68,7 @@ fn requests() -> [(&'static str, String, Value, &'static str); 4] {
     [
         (
             "A text",
-            "12 tokens; the server goes on in an unfinished message".to_owned(),
+            "12 tokens; the server continues an unfinished message".to_owned(),
             json!({"model": "essay", "max_tokens": 12, "messages": message("Why is the sky of the moon black?")}),
             MOON,
         ),

@@ -10,7 +10,7 @@ pub(super) fn seconds(option: &'static str, typed: &str) -> Result<NonZeroU64, C
         CommandError::input(
             "usage",
             format!("{option} `{typed}` is no span of time, or none at all"),
-            format!("Write a number from 1 with s, m or h behind it, as in `{option} 30m`."),
+            format!("Write a number from 1 with s, m or h after it, as in `{option} 30m`."),
         )
     };
     let unit = typed.chars().last().ok_or_else(unusable)?;

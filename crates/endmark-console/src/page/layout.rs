@@ -57,7 +57,7 @@ impl Frame<'_> {
                         span { "Endmark " (env!("CARGO_PKG_VERSION")) }
                         span { "Prices as of " (console.models.as_of()) }
                         @match console.keep_days {
-                            0 => span { "Records are kept for ever" },
+                            0 => span { "Records are kept forever" },
                             days => span { "Records are kept for " (words::of(days, "day", "days")) },
                         }
                         @if let Some(json) = &self.json { a href=(json) { "This page as JSON" } }

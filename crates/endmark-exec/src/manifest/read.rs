@@ -103,7 +103,7 @@ fn argument(mut section: Section<'_>) -> Result<ArgumentLimit, ManifestError> {
     let place = match (places.next(), places.next()) {
         (Some(place), None) => place,
         (None, _) => {
-            let message = format!("say where `{name}` stands: `position`, `flag` or `environment`");
+            let message = format!("name the place of `{name}`: `position`, `flag` or `environment`");
             return Err(section.contradiction(message));
         }
         (Some(_), Some(_)) => {

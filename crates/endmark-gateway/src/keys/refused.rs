@@ -7,7 +7,7 @@ use http::StatusCode;
 pub(crate) enum KeyRefused {
     /// The gateway requires a key.
     #[error(
-        "this gateway requires one of its own keys (em_sk_…): send it where the provider's key stands; `endmark keys add NAME` makes one"
+        "this gateway requires one of its own keys (em_sk_…): send it in the header of the provider's key; `endmark keys add NAME` creates one"
     )]
     Missing,
     /// The key does not exist.

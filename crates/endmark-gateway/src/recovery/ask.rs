@@ -407,7 +407,7 @@ impl<'a> Asker<'a> {
                 None => {
                     // The model continued differently, so nothing can be joined.
                     self.refused.prefill = Some(For::Good);
-                    let why = "the model did not go on behind the whitespace that it had written";
+                    let why = "the model did not continue after its own white space";
                     return Err(Unanswered::Failed(AskFailure::Unfit(why.to_owned())));
                 }
             }

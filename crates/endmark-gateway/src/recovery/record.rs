@@ -112,7 +112,10 @@ impl Record {
             // The task is only cancelled with the whole process.
             Some(Err(_)) => Open::Failed,
             None => {
-                tracing::error!(request = case.id, "the store is slow: a cut reply goes on without its row");
+                tracing::error!(
+                    request = case.id,
+                    "the store is slow: a cut reply continues without its row"
+                );
                 Open::Late(begun)
             }
         };

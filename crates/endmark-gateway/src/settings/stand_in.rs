@@ -24,7 +24,7 @@ pub enum Unfit {
     AzureBaseUrl,
     /// Vertex AI without a publisher, and so without a project.
     #[error(
-        "the path that models stand below, like \"https://PLACE-aiplatform.googleapis.com/v1/projects/PROJECT/\
+        "the path above the models, like \"https://PLACE-aiplatform.googleapis.com/v1/projects/PROJECT/\
          locations/PLACE/publishers/google\", since it is a fallback: the project of another upstream's path means \
          nothing there"
     )]

@@ -165,7 +165,7 @@ async fn capped(subject: &Subject<'_>, text: &str, name: &str, way: Way) -> Opti
         Ok(capped) if capped.is_cut => capped,
         Ok(_) => return None,
         Err(error) => {
-            tracing::warn!(request = subject.id, %error, "a result cannot be capped: it goes on as it is");
+            tracing::warn!(request = subject.id, %error, "a result cannot be capped: it is forwarded unchanged");
             return None;
         }
     };

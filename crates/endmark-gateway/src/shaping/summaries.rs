@@ -312,7 +312,7 @@ async fn told(
                 request = subject.id,
                 model,
                 %error,
-                "the model tells nothing of what is condensed: the summary is made without it"
+                "the model's summary does not describe the condensed messages: a summary is made without it"
             );
             None
         }

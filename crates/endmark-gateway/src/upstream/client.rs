@@ -123,7 +123,7 @@ impl Client {
             // After it come the bytes of another protocol, and no response.
             Ok(Ok(response)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 Err(UpstreamError::Unreadable(format!(
-                    "it goes on in another protocol ({}), which it was not asked for",
+                    "it switches to another protocol ({}), which was not requested",
                     response.status()
                 )))
             }

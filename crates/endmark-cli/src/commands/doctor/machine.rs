@@ -123,7 +123,7 @@ fn mode(mode: Mode, keep_days: u64) -> Check {
         Mode::Off => "nothing is looked at",
     };
     let kept = match keep_days {
-        0 => "records are kept for ever".to_owned(),
+        0 => "records are kept forever".to_owned(),
         days => format!("records are kept for {days} days"),
     };
     Check::passed("mode", format!("`{}`: {does}; {kept}", mode.word()))

@@ -90,7 +90,7 @@ fn what_fits(receipt: Receipt) -> String {
     );
     match receipt.limit_tokens.saturating_sub(TOKENS_PER_RESULT) / TOKENS_PER_FINDING {
         0 => format!(
-            "{compress}; not even one finding fits as it is, so hand over before more of the context is used."
+            "{compress}; not even one finding fits unchanged, so hand over before more of the context is used."
         ),
         fitting => format!(
             "{compress}; {fitting} findings fit as they are: the worst first, the others in a second result."
@@ -146,7 +146,7 @@ fn other_ids(findings: &[Finding]) -> Option<Warning> {
     let others: Vec<&str> = findings.iter().map(|finding| finding.id.as_str()).filter(is_other).collect();
     let first = others.first()?;
     let message = format!(
-        "{} ids are of another form than F001: in the text they stand before the titles, as in `{first}: …`",
+        "{} ids are of another form than F001: in the text they come before the titles, as in `{first}: …`",
         others.len()
     );
     Some(Warning::notice("OTHER_IDS", message))

@@ -27,9 +27,7 @@ pub(super) fn run(context: &Context, arguments: &Plan) -> Result<Answer, Command
         let files = report.not_attributed.join(", ");
         endmark_envelope::Warning::notice(
             "NOT_ATTRIBUTED",
-            format!(
-                "{files}: it is not known whose this is; name the file for its agent, and the agent in --team"
-            ),
+            format!("{files}: the agent is unknown; name the file after its agent, and the agent in --team"),
         )
     });
     let (agents, given) = (FieldPath::data().key("agents"), &arguments.team);
@@ -71,11 +69,7 @@ fn text_of(plan: &endmark_findings::Plan<'_>) -> String {
         );
     }
     for origin in &plan.not_attributed {
-        let _ = writeln!(
-            text,
-            "{}: nothing can be planned, since it is not known whose it is",
-            in_one_line(origin)
-        );
+        let _ = writeln!(text, "{}: nothing can be planned, since its agent is unknown", in_one_line(origin));
     }
     if text.is_empty() {
         text.push_str(if plan.done {

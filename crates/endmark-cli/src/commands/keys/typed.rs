@@ -36,7 +36,7 @@ pub(super) fn end(typed: &str, now: u64) -> Result<u64, CommandError> {
         CommandError::input(
             "bad_moment",
             format!("`{typed}` {why}"),
-            "Write a day to come, as in `--until 2027-01-01`, or a number with m, h, d or w behind it, as in `--until 30d`.",
+            "Write a day to come, as in `--until 2027-01-01`, or a number with m, h, d or w after it, as in `--until 30d`.",
         )
     };
     let ends_at = match Day::parse(typed) {

@@ -31,7 +31,7 @@ pub enum FaultError {
         fault: String,
     },
     /// A detail that the fault does not have.
-    #[error("`{given}` says nothing in the fault `{fault}`: {why}")]
+    #[error("`{given}` has no meaning in the fault `{fault}`: {why}")]
     Misplaced {
         /// The detail.
         given: String,

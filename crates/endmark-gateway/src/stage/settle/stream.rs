@@ -41,7 +41,7 @@ impl Mended {
                 request = exchange.client.id,
                 upstream,
                 ending = self.observed.ending.name(),
-                "a stream broke off behind the end of its reply"
+                "a stream broke off after the end of its reply"
             );
             exchange.gateway.metrics.end_lost(upstream);
         }
