@@ -93,9 +93,9 @@ fn what_cannot_be_a_key_is_an_error_that_says_what_can() {
         (&["add", "b", "--until", "2020-01-01"], "is over"),
         (&["add", "b", "--until", "2027-02-30"], "no day"),
         (&["add", "b", "--per", "year"], "possible values"),
-        (&["rotate", "nobody"], "there is no key `nobody`"),
+        (&["rotate", "nobody"], "no key `nobody` exists"),
         (&["rotate", "a", "--overlap", "soon"], "span"),
-        (&["revoke", "nobody"], "there is no key `nobody`"),
+        (&["revoke", "nobody"], "no key `nobody` exists"),
     ] {
         let typed: Vec<&str> = ["keys"].into_iter().chain(arguments.iter().copied()).collect();
         let run = place.run(&typed);

@@ -94,7 +94,7 @@ const FAULTS: &[(&str, usize, &str, Option<&str>)] = &[
     (
         "[[arguments]]\nname = \"x\"\nmax_bytes = 1",
         1,
-        "say where `x` stands: `position`, `flag` or `environment`",
+        "name the place of `x`: `position`, `flag` or `environment`",
         None,
     ),
     (
