@@ -398,7 +398,7 @@ END
     let warned = |options: &[&str]| {
         let place = place("codex", &script);
         let envelope = supervise(&place, options, &["./codex", "exec", "--json"]).envelope();
-        (envelope["warnings"].to_string().contains("no risk"), events(&place))
+        (envelope["warnings"].to_string().contains("no context risk"), events(&place))
     };
     assert_eq!(warned(&[]), (true, vec!["started".to_owned(), "succeeded".to_owned()]));
     // The sum of all calls is above the limit, which is only a warning.

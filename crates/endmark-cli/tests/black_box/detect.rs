@@ -440,7 +440,7 @@ fn a_batch_refuses_in_its_own_words_what_is_no_request() {
         }
     }
     let both = [
-        ("{\"id\":3 \"text\":\"\"}", Value::Null, "no JSON: byte 8"),
+        ("{\"id\":3 \"text\":\"\"}", Value::Null, "not JSON: byte 8"),
         ("{\"id\":3,\"text\":\"", Value::Null, "it is cut off"),
         ("{\"id\":3,\"format\":5,\"text\":\"\",\"chunks\":[]}", json!(3), "`format` must be a string"),
     ];
