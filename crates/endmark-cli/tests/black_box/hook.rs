@@ -170,8 +170,8 @@ fn an_error_of_its_own_never_holds_an_agent_up() {
     let place = Place::new().with_file("endmark.toml", "no such key = 3\n");
     for (arguments, input) in [
         (&["hook", "tool", "--agent", "claude"][..], "{\"tool_response\": \"x\"}"),
-        (&["hook", "tool", "--agent", "claude", "--config", "/dev/null"], "no event"),
-        (&["hook", "tool", "--agent", "claude", "--json", "--config", "/dev/null"], "no event"),
+        (&["hook", "tool", "--agent", "claude", "--config", "/dev/null"], "not an event"),
+        (&["hook", "tool", "--agent", "claude", "--json", "--config", "/dev/null"], "not an event"),
         (&["hook", "stop", "--agent", "codex", "--artifact", "a.md"], "{}"),
         (
             &[

@@ -263,7 +263,7 @@ async fn what_cannot_be_read_is_said_to_the_model() {
         (json!({"handle": "HANDLE", "bytes": "0:9000000"}), "can be read at once"),
         (json!({"handle": "HANDLE", "grep": "("}), "unclosed group"),
         (json!({"handle": "HANDLE", "grep": "nobody says this"}), "no line matches"),
-        (json!({"handle": "HANDLE", "pointer": "/a"}), "no JSON document"),
+        (json!({"handle": "HANDLE", "pointer": "/a"}), "not a JSON document"),
         (json!({"handle": "HANDLE", "lines": "251:251"}), LEFT_OUT),
         (json!({"handle": "HANDLE", "page": 2}), "[page 2 of"),
     ] {
