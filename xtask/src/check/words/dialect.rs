@@ -12,7 +12,8 @@ const PHRASES: &str = include_str!("dialect.txt");
 const COMMENTS: [&str; 2] = ["crates", "xtask/src"];
 
 /// Files and folders of Markdown whose prose is checked. The blocks of a page are quotations: outputs, and texts of models.
-const PAGES: [&str; 6] = ["README.md", "CHANGELOG.md", "docs", "cases", "bench/README.md", "tests/README.md"];
+const PAGES: [&str; 7] =
+    ["README.md", "CHANGELOG.md", "SECURITY.md", "docs", "cases", "bench/README.md", "tests/README.md"];
 
 /// Returns one sentence for each phrase in the comments or the prose of a checked file.
 pub(super) fn failures_of(file: &Path, text: &str) -> Vec<String> {
