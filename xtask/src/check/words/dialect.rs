@@ -46,8 +46,9 @@ fn phrase_failures(file: &Path, lines: impl Iterator<Item = (String, usize)>) ->
 fn id_failures(file: &Path, lines: impl Iterator<Item = (String, usize)>) -> Vec<String> {
     lines
         .filter_map(|(line, number)| {
-            let id = line.split(|character: char| !character.is_ascii_alphanumeric() && character != '-');
-            let id = id.filter(|word| is_requirement(word)).map(str::to_owned).next()?;
+            let mut words =
+                line.split(|character: char| !character.is_ascii_alphanumeric() && character != '-');
+            let id = words.find(|word| is_requirement(word))?;
             Some(format!("{}:{number} has the requirement id `{id}`: state what it demands", file.display()))
         })
         .collect()
