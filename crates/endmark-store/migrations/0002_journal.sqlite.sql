@@ -33,3 +33,18 @@ CREATE TABLE IF NOT EXISTS journal_changes (
   window TEXT NOT NULL,
   unit TEXT NOT NULL,
   PRIMARY KEY (scope, subject, window, unit)) WITHOUT ROWID;
+
+-- Kept outputs and summaries that the database does not have yet, filled by the journal's triggers, and outputs of other instances
+-- that were used here. `next_piece` is the first piece that is not uploaded yet.
+CREATE TABLE IF NOT EXISTS journal_outputs (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  handle TEXT NOT NULL UNIQUE,
+  next_piece INTEGER NOT NULL DEFAULT 0);
+
+CREATE TABLE IF NOT EXISTS journal_compactions (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  owner TEXT NOT NULL,
+  first_sha256 TEXT NOT NULL,
+  turns INTEGER NOT NULL,
+  sha256 TEXT NOT NULL,
+  UNIQUE (owner, first_sha256, turns, sha256));

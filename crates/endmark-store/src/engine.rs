@@ -9,6 +9,7 @@ mod connection;
 pub(crate) mod cuts;
 mod excerpt;
 mod fault;
+pub(crate) mod fetched;
 pub(crate) mod integers;
 pub(crate) mod journal;
 mod kept;

@@ -144,6 +144,16 @@ pub enum StoreError {
         /// The handle.
         handle: String,
     },
+    /// This instance does not know the output, and the database that may have it does not answer.
+    #[error(
+        "the output `{handle}` is not known here, and the database that may have it cannot be reached: {detail}; try again later"
+    )]
+    OutputNotHere {
+        /// The handle.
+        handle: String,
+        /// The error of the database.
+        detail: String,
+    },
     /// There is no room for a new output.
     #[error(
         "there is no room for it: kept outputs may take {max_bytes} bytes (`store_policy.outputs_max_bytes`), and those of the last hour are not removed"
@@ -247,6 +257,11 @@ impl StoreError {
         match self {
             Self::Database { .. } => "the shared database does not answer".to_owned(),
             Self::InstanceInUse { .. } => "another gateway uses a copy of this one's journal".to_owned(),
+            Self::OutputNotHere { handle, .. } => {
+                format!(
+                    "the output `{handle}` is not known here, and the shared database does not answer; try again later"
+                )
+            }
             other => other.to_string(),
         }
     }

@@ -3,6 +3,7 @@
 
 mod capping;
 mod draft;
+mod elsewhere;
 mod handle;
 mod keeper;
 mod reading;

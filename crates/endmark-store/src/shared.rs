@@ -10,6 +10,8 @@ mod clock;
 pub(crate) mod connect;
 pub(crate) mod database;
 pub(crate) mod inspect;
+mod lookup;
+pub(crate) mod outputs;
 mod requests;
 pub(crate) mod work;
 
@@ -50,6 +52,8 @@ pub(crate) struct Shared {
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Held for its lock: one process per journal.
     lock: Mutex<Option<File>>,
+    /// Taken by one lookup at a time.
+    lookups: tokio::sync::Mutex<()>,
 }
 
 /// State that the thread and the requests share.
@@ -65,6 +69,8 @@ pub(crate) struct State {
     /// The version of the keys in the journal. `keys_checked_ms` is the time at which the database confirmed it.
     keys_version: AtomicI64,
     keys_checked_ms: AtomicU64,
+    /// Whether outputs or summaries were kept since the last upload.
+    has_uploads: AtomicBool,
     is_closing: AtomicBool,
     writer: Arc<Writer>,
     leases: Arc<Leases>,
@@ -91,6 +97,7 @@ impl Shared {
             failure: Mutex::default(),
             keys_version: AtomicI64::new(instance.keys_version),
             keys_checked_ms: AtomicU64::new(0),
+            has_uploads: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
             writer,
             leases,
@@ -103,7 +110,12 @@ impl Shared {
             .name("endmark-shared".to_owned())
             .spawn(move || runtime.block_on(work::run(of_thread, instance, started)))
             .map_err(failed)?;
-        let shared = Self { state, thread: Mutex::new(Some(thread)), lock: Mutex::new(Some(lock)) };
+        let shared = Self {
+            state,
+            thread: Mutex::new(Some(thread)),
+            lock: Mutex::new(Some(lock)),
+            lookups: tokio::sync::Mutex::default(),
+        };
         match first.recv() {
             Ok(Some(error)) => Err(error),
             Ok(None) => Ok(shared),

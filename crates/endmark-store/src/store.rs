@@ -208,6 +208,13 @@ impl Store {
         if self.shared.is_some() { Err(StoreError::NotShared { what }) } else { Ok(()) }
     }
 
+    /// Has new outputs and summaries uploaded soon, if instances share the store.
+    pub(crate) fn note_uploads(&self) {
+        if let Some(shared) = &self.shared {
+            shared.note_uploads();
+        }
+    }
+
     /// Passes once through the queue, the writer and the file, for a readiness check.
     pub async fn health(&self) -> Result<Health, StoreError> {
         let has_failed = self.writer.failure().is_some();

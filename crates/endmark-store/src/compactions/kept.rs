@@ -4,6 +4,7 @@ use super::{CondensedIn, KeptSummary};
 use crate::engine::{Session, compactions};
 use crate::error::StoreError;
 use crate::outputs::Handle;
+use crate::shared;
 use crate::store::Store;
 
 impl Store {
@@ -24,7 +25,29 @@ impl Store {
         let owner = owner.to_owned();
         let keep =
             move |session: &Session| compactions::keep(session, &owner, keep_days, &summary, &condensed_in);
-        self.writer.write(keep).await
+        self.writer.write(keep).await?;
+        self.note_uploads();
+        Ok(())
+    }
+
+    /// Returns a summary of this conversation that another instance made, if there is one of more than `beyond` turns.
+    /// `digests` are the hashes of the conversation's beginnings, as [`KeptSummary::sha256`]. The summary is kept here
+    /// from now on.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the shared database or this instance's file fails.
+    pub async fn summary_elsewhere(
+        &self,
+        owner: &str,
+        digests: &[String],
+        beyond: u64,
+    ) -> Result<Option<KeptSummary>, StoreError> {
+        let Some(shared) = &self.shared else { return Ok(None) };
+        let find = async |client: &_| shared::outputs::find_summary(client, owner, digests, beyond).await;
+        let Some(found) = shared.look_up(find).await? else { return Ok(None) };
+        let summary = found.summary.clone();
+        self.keep_summary(owner, found.keep_days, found.summary, found.condensed_in).await?;
+        Ok(Some(summary))
     }
 
     /// Returns the size of the smallest request that was condensed, if any: smaller requests need no lookup.

@@ -1,5 +1,7 @@
 //! SQL statements for summaries of conversations, and for the names of outputs.
 
+use std::collections::BTreeMap;
+
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::integers::integer;
@@ -29,7 +31,7 @@ pub(crate) fn of(
             first_sha256: first_sha256.to_owned(),
             turns: number(0)?,
             sha256: row.get(1)?,
-            items: items.split(BETWEEN_ITEMS).map(str::to_owned).collect(),
+            items: items_of(&items),
             mode: row.get(3)?,
             tokens_before: number(4)?,
             tokens_after: number(5)?,
@@ -44,6 +46,17 @@ pub(crate) fn of(
             .execute(params![owner, first_sha256, now()])?;
     }
     Ok(found)
+}
+
+/// Splits the items of a summary, as they are stored.
+pub(crate) fn items_of(items: &str) -> Vec<String> {
+    items.split(BETWEEN_ITEMS).map(str::to_owned).collect()
+}
+
+/// Parses the amounts that a summary dropped, as they are stored.
+pub(crate) fn dropped_of(dropped: &str) -> BTreeMap<String, u64> {
+    let counts = dropped.lines().filter_map(|line| line.split_once(' '));
+    counts.filter_map(|(kind, count)| Some((kind.to_owned(), count.parse().ok()?))).collect()
 }
 
 /// Keeps a summary, and replaces another one for the same turns.

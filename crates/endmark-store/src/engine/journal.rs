@@ -1,6 +1,8 @@
 //! The journal of an instance that shares a PostgreSQL database: what it may spend there, and what it has not yet
 //! reported.
 
+pub(crate) mod uploads;
+
 use std::path::Path;
 
 use endmark_context::budget::{Account, ShareReport};
@@ -73,6 +75,8 @@ pub(crate) struct Due {
     pub(crate) shares: Vec<(BudgetKey, ShareReport)>,
     /// Whether there is more than fits into one transaction.
     pub(crate) is_more: bool,
+    /// Whether there are outputs or summaries to upload.
+    pub(crate) has_uploads: bool,
 }
 
 /// The share of a budget that the database granted.
@@ -112,6 +116,7 @@ pub(crate) fn open(connection: &Connection, path: &Path, random: &str) -> Result
 /// Makes a new file the journal of a new instance.
 fn make(connection: &Connection, random: &str) -> rusqlite::Result<()> {
     connection.execute_batch(TRIGGERS)?;
+    connection.execute_batch(uploads::TRIGGERS)?;
     let sql = "INSERT INTO journal (id, instance, token, pending) VALUES (1, ?1, '', '')";
     connection.execute(sql, [random]).map(|_| ())
 }
@@ -202,6 +207,7 @@ pub(crate) fn prepare(
     is_closing: bool,
 ) -> Result<Due, Fault> {
     let mut due = rows(connection)?;
+    due.has_uploads = uploads::are_due(connection)?;
     for request in requests {
         due.shares.push((request.key.clone(), report(connection, leases, request)?));
     }
@@ -283,7 +289,7 @@ fn rows(connection: &Connection) -> Result<Due, Fault> {
         )?
         .query_row([MAX_ROWS], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let rows = (count > 0).then(|| without_nul(&rows));
-    Ok(Due { through, rows, shares: Vec::new(), is_more: count >= MAX_ROWS })
+    Ok(Due { through, rows, is_more: count >= MAX_ROWS, ..Due::default() })
 }
 
 /// Replaces the escape of U+0000, which PostgreSQL rejects in texts.
@@ -343,7 +349,8 @@ pub(crate) fn apply(
 /// Whether everything was reported.
 pub(crate) fn is_empty(connection: &Connection) -> Result<bool, Fault> {
     let sql = "SELECT NOT EXISTS (SELECT 1 FROM journal_rows) AND NOT EXISTS (SELECT 1 FROM journal_changes)";
-    Ok(connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+    let is_told = connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+    Ok(is_told && !uploads::are_due(connection)?)
 }
 
 /// Budgets of which something granted is not spent.

@@ -2,12 +2,13 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
+use crate::engine::journal::uploads;
 use crate::engine::{Fault, room};
 use crate::outputs::NewOutput;
 
-pub(super) const SECONDS_A_DAY: i64 = 86_400;
+pub(crate) const SECONDS_A_DAY: i64 = 86_400;
 
 /// Days for which the removal of an output is remembered.
 const REMOVED_DAYS: i64 = 30;
@@ -18,12 +19,18 @@ pub(crate) fn now() -> i64 {
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// Opens a row, and deletes expired outputs. An output with the same handle is replaced.
+/// Opens a row, and deletes expired outputs. A complete output with the same handle is replaced. An incomplete one is
+/// being written by another request, with the same content.
 pub(crate) fn begin(connection: &Connection, output: &NewOutput) -> Result<(), Fault> {
     forget(connection)?;
-    discard(connection, output.handle.as_str())?;
     connection
-        .prepare_cached("INSERT INTO outputs (handle, owner, keep_days, last_used) VALUES (?1, ?2, ?3, ?4)")?
+        .prepare_cached("DELETE FROM outputs WHERE handle = ?1 AND bytes IS NOT NULL")?
+        .execute([output.handle.as_str()])?;
+    connection
+        .prepare_cached(
+            "INSERT INTO outputs (handle, owner, keep_days, last_used) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (handle) DO UPDATE SET last_used = excluded.last_used",
+        )?
         .execute(params![output.handle.as_str(), output.owner, output.keep_days, now()])?;
     Ok(())
 }
@@ -50,9 +57,17 @@ pub(crate) fn append(
     }
     connection
         .prepare_cached(
-            "INSERT INTO output_pieces (handle, ordinal, first_byte, first_line, bytes, content) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT INTO output_pieces (handle, ordinal, first_byte, first_line, bytes, content)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
         )?
-        .execute(params![handle, piece.ordinal, piece.first_byte, piece.first_line, piece.bytes, piece.content])?;
+        .execute(params![
+            handle,
+            piece.ordinal,
+            piece.first_byte,
+            piece.first_line,
+            piece.bytes,
+            piece.content
+        ])?;
     touch(connection, handle)
 }
 
@@ -72,12 +87,24 @@ pub(crate) fn finish(
     Ok(())
 }
 
-/// Notes that it was used.
+/// Notes that it was used. The database has to know if another instance keeps it.
 pub(crate) fn touch(connection: &Connection, handle: &str) -> Result<(), Fault> {
-    connection
+    let touched = connection
         .prepare_cached("UPDATE outputs SET last_used = ?2 WHERE handle = ?1")?
         .execute(params![handle, now()])?;
+    if touched == 0 {
+        uploads::note_use(connection, handle)?;
+    }
     Ok(())
+}
+
+/// Whether an output is complete and has not expired.
+pub(crate) fn is_kept(connection: &Connection, handle: &str) -> rusqlite::Result<bool> {
+    let found: Option<(i64, i64)> = connection
+        .prepare_cached("SELECT last_used, keep_days FROM outputs WHERE handle = ?1 AND bytes IS NOT NULL")?
+        .query_row([handle], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    Ok(found.is_some_and(|(last_used, keep_days)| !has_expired(last_used, keep_days)))
 }
 
 /// Deletes an output.

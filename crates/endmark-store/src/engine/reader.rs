@@ -64,7 +64,11 @@ impl Reader {
         let path = location.path();
         let connection = open_for_reading(path).map_err(|error| location.failed(error))?;
         migrate::check(&connection, path)?;
-        Ok(Self { connection, path: path.to_owned() })
+        Ok(Self::on(connection, path))
+    }
+
+    pub(in crate::engine) fn on(connection: Connection, path: &Path) -> Self {
+        Self { connection, path: path.to_owned() }
     }
 
     /// Returns the newest rows, newest first, at most `limit` (PC-7).

@@ -38,7 +38,9 @@ impl Store {
     /// Notes that an output was read, which restarts its retention time.
     pub async fn touch_output(&self, handle: &Handle) -> Result<(), StoreError> {
         let handle = handle.clone();
-        self.writer.write(move |session| outputs::touch(session, handle.as_str())).await
+        self.writer.write(move |session| outputs::touch(session, handle.as_str())).await?;
+        self.note_uploads();
+        Ok(())
     }
 }
 
@@ -65,7 +67,9 @@ impl OutputDraft {
         let (bytes, lines) = (self.bytes, self.lines + i64::from(!ends_line));
         let finish =
             move |session: &Session| outputs::finish(session, handle.as_str(), &format, bytes, lines);
-        self.store.writer.write(finish).await
+        self.store.writer.write(finish).await?;
+        self.store.note_uploads();
+        Ok(())
     }
 
     /// Discards what was pushed.

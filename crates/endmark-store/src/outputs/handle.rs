@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::fingerprint::sha256_hex;
+
 /// Number of random bytes of a handle: 128 bits.
 const RANDOM_BYTES: usize = 16;
 /// First character of every handle.
@@ -19,6 +21,13 @@ impl Handle {
         let digits =
             |byte: u8| [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('0'));
         Ok(Self(std::iter::once(PREFIX).chain(bytes.into_iter().flat_map(digits)).collect()))
+    }
+
+    /// Returns the handle of this value of this owner, the same on every gateway. `kind` separates the names of
+    /// different kinds of values. Only the value's owner can read it.
+    pub fn derived(kind: &str, owner: &str, name: &str) -> Self {
+        let digest = sha256_hex(format!("{kind}\n{owner}\n{name}").as_bytes());
+        Self(std::iter::once(PREFIX).chain(digest.chars().take(2 * RANDOM_BYTES)).collect())
     }
 
     /// Parses a handle. Returns `None` if the text is not one.
@@ -49,6 +58,9 @@ mod tests {
         let (one, other) = (Handle::random().unwrap(), Handle::random().unwrap());
         assert_ne!(one, other);
         assert_eq!(Handle::parse(one.as_str()), Some(one.clone()));
+        let derived = Handle::derived("item", "client:a", "n");
+        assert_eq!(Handle::parse(derived.as_str()), Some(derived.clone()));
+        assert_ne!(Handle::derived("item", "client:b", "n"), derived);
         for text in ["", "h", "h0123", &one.as_str()[1..], &format!("{one}0"), &one.as_str().to_uppercase()] {
             assert_eq!(Handle::parse(text), None, "{text}");
         }

@@ -3,7 +3,7 @@
 use endmark_context::read::{ExcerptError, PartError};
 use endmark_failure::CommandError;
 
-use super::{Handle, capping};
+use super::{Handle, capping, elsewhere};
 use crate::engine::ReadError;
 use crate::error::StoreError;
 use crate::location::StoreLocation;
@@ -24,6 +24,10 @@ impl Handle {
 
 /// Notes that an output was read, which restarts its retention time. The error says why it cannot be noted.
 pub fn note_read(location: &StoreLocation, handle: &Handle) -> Result<(), String> {
+    if location.postgres().is_some() {
+        // The journal may be in use by a gateway.
+        return elsewhere::note_read_in_database(location, handle).map_err(|error| error.to_string());
+    }
     let store = Store::open(location).map_err(|error| error.to_string())?;
     let noted = runtime::block_on(async {
         let noted = store.touch_output(handle).await;

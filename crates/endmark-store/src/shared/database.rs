@@ -15,7 +15,10 @@ use crate::leases::BudgetKey;
 /// The schema of this version.
 pub(crate) const SCHEMA: i64 = 1;
 
-const TABLES: &str = include_str!("../../migrations/0001_shared.postgres.sql");
+const TABLES: &str = concat!(
+    include_str!("../../migrations/0001_shared.postgres.sql"),
+    include_str!("../../migrations/0002_outputs.postgres.sql")
+);
 
 /// Maximum attempts to create a schema that another instance creates at the same time.
 const MAKES: u32 = 5;

@@ -10,8 +10,9 @@ use tokio_postgres::Client;
 
 use super::connect::{Unconnected, connect, of_database};
 use super::database::{self, Exchanged, Registered};
+use super::outputs;
 use super::{State, locked};
-use crate::engine::journal::{self, Due, Instance, ShareRequest};
+use crate::engine::journal::{self, Due, Instance, ShareRequest, uploads};
 use crate::error::StoreError;
 
 /// How often the instance checks for changed keys and reports that it is alive.
@@ -22,6 +23,10 @@ const ROW_DELAY: Duration = Duration::from_millis(150);
 const TIGHT_DELAY: Duration = Duration::from_millis(40);
 /// Minimum time between two transactions: a budget's row takes some hundred updates a second, from all instances.
 const PAUSE: Duration = Duration::from_millis(8);
+/// Uploads give way to calls that wait for a share of a budget, but not for longer than this.
+const UPLOAD_DELAY: Duration = Duration::from_millis(250);
+/// How often expired outputs and summaries are deleted from the database.
+const DELETION_INTERVAL: Duration = Duration::from_mins(10);
 /// Maximum time of one transaction.
 const DEADLINE: Duration = Duration::from_secs(8);
 /// Pause after a failure.
@@ -45,12 +50,23 @@ struct Worker {
     client: Option<Client>,
     rows_seen: u64,
     renewed_token: Instant,
+    uploaded: Instant,
+    next_deletion: Instant,
 }
 
 /// Works until the store is closed. Reports the result of the first attempt: an error if the database rejects this
 /// instance, `None` if it accepts it or cannot be reached.
 pub(crate) async fn run(state: Arc<State>, instance: Instance, started: mpsc::Sender<Option<StoreError>>) {
-    let mut worker = Worker { state, instance, client: None, rows_seen: 0, renewed_token: Instant::now() };
+    let now = Instant::now();
+    let mut worker = Worker {
+        state,
+        instance,
+        client: None,
+        rows_seen: 0,
+        renewed_token: now,
+        uploaded: now,
+        next_deletion: now,
+    };
     let first = worker.connect().await;
     let refused = match first {
         Err(Failure::Final(error)) => Some(error),
@@ -105,7 +121,12 @@ impl Worker {
             let _ = tokio::time::timeout(delay, self.state.wake.notified()).await;
             let rows = self.state.writer.counts().rows;
             let has_rows = mem::replace(&mut self.rows_seen, rows) != rows;
-            if has_rows || self.state.is_closing.load(Ordering::Acquire) || delay == TIGHT_DELAY {
+            let has_uploads = self.state.has_uploads.swap(false, Ordering::AcqRel);
+            if has_rows
+                || has_uploads
+                || self.state.is_closing.load(Ordering::Acquire)
+                || delay == TIGHT_DELAY
+            {
                 return;
             }
         }
@@ -165,7 +186,7 @@ impl Worker {
                 if !self.instance.pending.is_empty() {
                     self.instance.token = mem::take(&mut self.instance.pending);
                 }
-                let Due { through, is_more, .. } = due;
+                let Due { through, is_more, has_uploads, .. } = due;
                 let leases = Arc::clone(&self.state.leases);
                 locked(&self.state.requests).note(&granted);
                 let apply = move |session: &_| journal::apply(session, &leases, through, &granted);
@@ -175,7 +196,8 @@ impl Worker {
                     self.read_keys().await?;
                 }
                 self.state.keys_checked_ms.store(sent_ms, Ordering::Release);
-                Ok(is_more)
+                self.keep_outputs(has_uploads).await?;
+                Ok(is_more || has_uploads)
             }
         }
     }
@@ -187,6 +209,33 @@ impl Worker {
             (self.instance.pending, self.renewed_token) = (random(), Instant::now());
         }
         is_due
+    }
+
+    /// Uploads outputs and summaries, and deletes expired ones now and then.
+    async fn keep_outputs(&mut self, has_uploads: bool) -> Result<(), Failure> {
+        let is_waiting = locked(&self.state.requests).is_waiting();
+        if is_waiting && self.uploaded.elapsed() < UPLOAD_DELAY {
+            return Ok(());
+        }
+        self.uploaded = Instant::now();
+        let lost = |detail: String| Failure::Lost(self.state.address.failed(detail));
+        let late = |_| lost(format!("no answer within {DEADLINE:?}"));
+        let Some(client) = &mut self.client else { return Ok(()) };
+        if has_uploads {
+            let due =
+                self.state.writer.write(|session| uploads::collect(session)).await.map_err(Failure::Lost)?;
+            let uploaded = tokio::time::timeout(DEADLINE, outputs::upload(client, &due)).await;
+            let incomplete = uploaded.map_err(late)?.map_err(|error| lost(of_database(&error).detail))?;
+            let noted = self.state.writer.write(move |session| uploads::note(session, &due, &incomplete));
+            noted.await.map_err(Failure::Lost)?;
+        }
+        if self.uploaded >= self.next_deletion {
+            let deleted = tokio::time::timeout(DEADLINE, outputs::delete_expired(client)).await;
+            if !deleted.map_err(late)?.map_err(|error| lost(of_database(&error).detail))? {
+                self.next_deletion = self.uploaded + DELETION_INTERVAL;
+            }
+        }
+        Ok(())
     }
 
     async fn read_keys(&mut self) -> Result<(), Failure> {

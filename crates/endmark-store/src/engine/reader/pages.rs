@@ -8,6 +8,7 @@ use endmark_context::budget::Rule;
 
 use crate::budgets::BudgetRow;
 use crate::engine::Reader;
+use crate::engine::compactions::dropped_of;
 use crate::engine::integers::natural;
 use crate::error::StoreError;
 use crate::runs::StoredRun;
@@ -229,11 +230,7 @@ fn compaction(row: &Row<'_>) -> rusqlite::Result<CompactionRow> {
         handle: row.get(7)?,
         created_at: row.get(8)?,
         session: row.get(9)?,
-        dropped: {
-            let dropped: String = row.get(10)?;
-            let counts = dropped.lines().filter_map(|line| line.split_once(' '));
-            counts.filter_map(|(kind, count)| Some((kind.to_owned(), count.parse().ok()?))).collect()
-        },
+        dropped: dropped_of(&row.get::<_, String>(10)?),
     })
 }
 

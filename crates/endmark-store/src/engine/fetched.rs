@@ -1,0 +1,54 @@
+//! An output that was fetched from the shared database, in a store in memory, so that it is read like any other.
+
+use std::path::Path;
+
+use rusqlite::{Connection, params};
+
+use crate::engine::outputs::{self, Piece};
+use crate::engine::{Fault, Reader, migrate};
+use crate::error::StoreError;
+use crate::outputs::{Handle, NewOutput};
+
+/// An output with all its pieces.
+pub(crate) struct FetchedOutput {
+    pub(crate) handle: String,
+    pub(crate) owner: String,
+    pub(crate) format: String,
+    pub(crate) bytes: i64,
+    pub(crate) lines: i64,
+    pub(crate) is_expired: bool,
+    pub(crate) pieces: Vec<Piece>,
+}
+
+impl Reader {
+    /// Returns a reader that finds only this output. `path` is for error messages.
+    pub(crate) fn of_fetched(path: &Path, output: &FetchedOutput) -> Result<Self, StoreError> {
+        let failed = |error: rusqlite::Error| StoreError::of_sqlite(path, &error);
+        let connection = Connection::open_in_memory().map_err(failed)?;
+        migrate::migrate(&connection, path)?;
+        fill(&connection, output).map_err(|fault| StoreError::of_fault(path, &fault))?;
+        Ok(Self::on(connection, path))
+    }
+
+    /// Whether this file has the output, and it has not expired.
+    pub(crate) fn has_output(&self, handle: &Handle) -> Result<bool, StoreError> {
+        outputs::is_kept(self.connection(), handle.as_str()).map_err(|error| self.failed(&error))
+    }
+}
+
+fn fill(connection: &Connection, output: &FetchedOutput) -> Result<(), Fault> {
+    let FetchedOutput { handle, owner, format, bytes, lines, is_expired, pieces } = output;
+    let Some(handle) = Handle::parse(handle) else { return Ok(()) };
+    let new = NewOutput { handle, owner: owner.clone(), keep_days: 0, max_bytes: 0 };
+    outputs::begin(connection, &new)?;
+    let handle = new.handle.as_str();
+    for piece in pieces {
+        outputs::append(connection, handle, piece, 0)?;
+    }
+    outputs::finish(connection, handle, format, *bytes, *lines)?;
+    if *is_expired {
+        connection
+            .execute("UPDATE outputs SET keep_days = 1, last_used = 0 WHERE handle = ?1", params![handle])?;
+    }
+    Ok(())
+}

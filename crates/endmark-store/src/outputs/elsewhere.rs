@@ -1,0 +1,104 @@
+//! Reads outputs that other instances of a shared store keep.
+
+use super::Handle;
+use crate::engine::Reader;
+use crate::engine::fetched::FetchedOutput;
+use crate::error::StoreError;
+use crate::location::StoreLocation;
+use crate::shared::outputs;
+use crate::store::Store;
+
+impl Store {
+    /// As [`Store::read`], to read this output. If instances share the store and this one does not keep the output,
+    /// it is fetched from the database first, and the reader finds it alone.
+    ///
+    /// # Errors
+    /// [`StoreError::OutputNotHere`] if this instance does not know it, and the database does not answer.
+    pub async fn read_output<T: Send + 'static>(
+        &self,
+        handle: &Handle,
+        work: impl FnOnce(&Reader) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let Some(shared) = &self.shared else { return self.read(work).await };
+        let asked = handle.clone();
+        if self.read(move |reader| reader.has_output(&asked)).await? {
+            return self.read(work).await;
+        }
+        let fetched = shared.look_up(async |client| outputs::fetch(client, handle.as_str()).await).await;
+        let (location, handle) = (self.location().clone(), handle.clone());
+        let read = tokio::task::spawn_blocking(move || {
+            work_on(Reader::open(&location), &location, &handle, fetched, work)
+        });
+        read.await.map_err(|_| StoreError::Closed)?
+    }
+}
+
+impl Reader {
+    /// Runs `work` with a reader that finds this output, if it is kept in this store or by another instance of a
+    /// shared store. It blocks: do not use it in an async task.
+    ///
+    /// # Errors
+    /// [`StoreError::OutputNotHere`] if this store does not know it, and the shared database does not answer.
+    pub fn read_output<T>(
+        location: &StoreLocation,
+        handle: &Handle,
+        work: impl FnOnce(&Self) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let reader = Self::open(location);
+        let Some(address) = location.postgres() else { return work(&reader?) };
+        if let Ok(reader) = &reader
+            && reader.has_output(handle)?
+        {
+            return work(reader);
+        }
+        let fetch = async {
+            let client = address.connect().await?;
+            let fetched = outputs::fetch(&client, handle.as_str()).await;
+            fetched.map_err(|error| address.statement_failed(&error))
+        };
+        let fetched = blocking(location, fetch).and_then(|fetched| fetched);
+        work_on(reader, location, handle, fetched, work)
+    }
+}
+
+/// Runs `work` on the fetched output, or else on this instance's own reader, which knows whether it has expired.
+fn work_on<T>(
+    reader: Result<Reader, StoreError>,
+    location: &StoreLocation,
+    handle: &Handle,
+    fetched: Result<Option<FetchedOutput>, StoreError>,
+    work: impl FnOnce(&Reader) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let unreachable = match fetched {
+        Ok(Some(output)) => return work(&Reader::of_fetched(location.path(), &output)?),
+        Ok(None) => None,
+        Err(error) => Some(error),
+    };
+    let read = match reader {
+        Ok(reader) => work(&reader),
+        Err(StoreError::NoFile { .. }) => Err(StoreError::NoOutput { handle: handle.to_string() }),
+        Err(error) => Err(error),
+    };
+    match (read, unreachable) {
+        (Err(StoreError::NoOutput { .. }), Some(error)) => {
+            Err(StoreError::OutputNotHere { handle: handle.to_string(), detail: error.to_string() })
+        }
+        (read, _) => read,
+    }
+}
+
+/// Notes in the database that an output was read, which restarts its retention time.
+pub(super) fn note_read_in_database(location: &StoreLocation, handle: &Handle) -> Result<(), StoreError> {
+    let Some(address) = location.postgres() else { return Ok(()) };
+    blocking(location, async {
+        let client = address.connect().await?;
+        outputs::touch(&client, handle.as_str()).await.map_err(|error| address.statement_failed(&error))
+    })?
+}
+
+/// Runs a future to its end in a program without a runtime.
+fn blocking<T>(location: &StoreLocation, work: impl Future<Output = T>) -> Result<T, StoreError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| StoreError::of_io(location.path(), &error))?;
+    Ok(runtime.block_on(work))
+}

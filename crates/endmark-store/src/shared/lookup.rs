@@ -1,0 +1,38 @@
+//! Looks up in the database what this instance's file does not have, over a connection of its own, so that budgets do
+//! not wait for it.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio_postgres::{Client, Error};
+
+use super::Shared;
+use crate::error::StoreError;
+
+/// Maximum time of one lookup.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+impl Shared {
+    /// Runs a lookup, one at a time: an instance has at most two connections. Error at once while the database fails.
+    pub(crate) async fn look_up<T>(
+        &self,
+        lookup: impl AsyncFnOnce(&Client) -> Result<T, Error>,
+    ) -> Result<T, StoreError> {
+        if let Some(failure) = self.failure() {
+            return Err(failure);
+        }
+        let address = &self.state.address;
+        let answer = tokio::time::timeout(DEADLINE, async {
+            let _turn = self.lookups.lock().await;
+            let client = address.connect().await?;
+            lookup(&client).await.map_err(|error| address.statement_failed(&error))
+        });
+        answer.await.unwrap_or_else(|_| Err(address.failed(format!("no answer within {DEADLINE:?}"))))
+    }
+
+    /// Has new outputs and summaries uploaded soon.
+    pub(crate) fn note_uploads(&self) {
+        self.state.has_uploads.store(true, Ordering::Release);
+        self.state.wake.notify_one();
+    }
+}

@@ -1,0 +1,268 @@
+//! Kept outputs and summaries in the database: statements that upload, fetch and delete them.
+
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Error, Row, Transaction};
+
+use crate::compactions::{CondensedIn, KeptSummary};
+use crate::engine::compactions::{dropped_of, items_of};
+use crate::engine::fetched::FetchedOutput;
+use crate::engine::integers::{integer, natural};
+use crate::engine::journal::uploads::{OutputUpload, OutputValue, Uploads};
+use crate::engine::outputs::{Piece, SECONDS_A_DAY, now};
+
+/// The columns of a summary, as PostgreSQL reads them from JSON.
+const SUMMARY_COLUMNS: [(&str, &str); 14] = [
+    ("owner", "text"),
+    ("first_sha256", "text"),
+    ("turns", "bigint"),
+    ("sha256", "text"),
+    ("items", "text"),
+    ("mode", "text"),
+    ("tokens_before", "bigint"),
+    ("tokens_after", "bigint"),
+    ("handle", "text"),
+    ("bytes", "bigint"),
+    ("session", "text"),
+    ("dropped", "text"),
+    ("keep_days", "bigint"),
+    ("expires_at", "bigint"),
+];
+
+/// Maximum number of expired outputs, or summaries, that one transaction deletes.
+const MAX_DELETED: i64 = 100;
+
+/// A parameter of a statement.
+type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
+
+/// Uploads outputs and summaries in one transaction that can be repeated: all of them have keys that name their
+/// content. Returns the handles of outputs of which pieces are missing.
+pub(crate) async fn upload(client: &mut Client, uploads: &Uploads) -> Result<Vec<String>, Error> {
+    let transaction = client.transaction().await?;
+    if let Some(summaries) = &uploads.summaries {
+        let names = SUMMARY_COLUMNS.map(|(name, _)| name).join(", ");
+        let columns = SUMMARY_COLUMNS.map(|(name, kind)| format!("{name} {kind}")).join(", ");
+        let sql = format!(
+            "INSERT INTO em_compactions ({names}) SELECT {names} FROM json_to_recordset($1::text::json) AS r({columns})
+             ON CONFLICT (owner, first_sha256, turns, sha256)
+             DO UPDATE SET expires_at = greatest(em_compactions.expires_at, excluded.expires_at)"
+        );
+        transaction.execute_typed(&sql, &[(summaries, Type::TEXT)]).await?;
+    }
+    let incomplete = outputs(&transaction, uploads).await?;
+    transaction.commit().await?;
+    Ok(incomplete)
+}
+
+async fn outputs(transaction: &Transaction<'_>, uploads: &Uploads) -> Result<Vec<String>, Error> {
+    if uploads.outputs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let handles: Vec<&str> = uploads.outputs.iter().map(|output| output.handle.as_str()).collect();
+    let used = (now(), SECONDS_A_DAY);
+    // Another instance may have uploaded the same output, and this one may have used one of another instance.
+    let known = transaction
+        .query_typed(
+            "UPDATE em_outputs SET expires_at = greatest(expires_at, $2 + (keep_days + 1) * $3)
+             WHERE handle = ANY($1) AND bytes IS NOT NULL RETURNING handle",
+            &[(&handles, Type::TEXT_ARRAY), (&used.0, Type::INT8), (&used.1, Type::INT8)],
+        )
+        .await?;
+    let known: Vec<String> = known.iter().map(|row| row.get(0)).collect();
+    let mut new: Vec<(&OutputUpload, &OutputValue)> = uploads
+        .outputs
+        .iter()
+        .filter(|output| !known.contains(&output.handle))
+        .filter_map(|output| Some((output, output.value.as_ref()?)))
+        .collect();
+    // In one order for all instances, so that their transactions do not wait for each other in a circle.
+    new.sort_unstable_by_key(|(output, _)| &output.handle);
+    begin(transaction, &new, used.0 + used.1).await?;
+    let mut pieces: Vec<&(String, Piece)> =
+        uploads.pieces.iter().filter(|(handle, _)| !known.contains(handle)).collect();
+    pieces.sort_unstable_by_key(|(handle, piece)| (handle, piece.ordinal));
+    add_pieces(transaction, &pieces).await?;
+    let whole: Vec<_> = new.into_iter().filter(|(output, _)| output.next_piece.is_none()).collect();
+    let complete = complete(transaction, &whole).await?;
+    let is_missing = |handle: &String| !complete.contains(handle);
+    Ok(whole.into_iter().map(|(output, _)| output.handle.clone()).filter(is_missing).collect())
+}
+
+/// Inserts rows of outputs without their sizes. An abandoned upload is deleted after a day.
+async fn begin(
+    transaction: &Transaction<'_>,
+    new: &[(&OutputUpload, &OutputValue)],
+    expires_at: i64,
+) -> Result<(), Error> {
+    if new.is_empty() {
+        return Ok(());
+    }
+    let handles: Vec<&str> = new.iter().map(|(output, _)| output.handle.as_str()).collect();
+    let owners: Vec<&str> = new.iter().map(|(_, value)| value.owner.as_str()).collect();
+    let formats: Vec<&str> = new.iter().map(|(_, value)| value.format.as_str()).collect();
+    let days: Vec<i64> = new.iter().map(|(_, value)| value.keep_days).collect();
+    let parameters: [Parameter<'_>; 5] = [
+        (&handles, Type::TEXT_ARRAY),
+        (&owners, Type::TEXT_ARRAY),
+        (&formats, Type::TEXT_ARRAY),
+        (&days, Type::INT8_ARRAY),
+        (&expires_at, Type::INT8),
+    ];
+    let sql = "INSERT INTO em_outputs (handle, owner, format, keep_days, expires_at)
+               SELECT handle, owner, format, days, $5 FROM unnest($1, $2, $3, $4) AS n(handle, owner, format, days)
+               ON CONFLICT DO NOTHING";
+    transaction.execute_typed(sql, &parameters).await.map(|_| ())
+}
+
+async fn add_pieces(transaction: &Transaction<'_>, pieces: &[&(String, Piece)]) -> Result<(), Error> {
+    if pieces.is_empty() {
+        return Ok(());
+    }
+    let handles: Vec<&str> = pieces.iter().map(|(handle, _)| handle.as_str()).collect();
+    let numbers = |number: fn(&Piece) -> i64| pieces.iter().map(|(_, piece)| number(piece)).collect();
+    let ordinals: Vec<i64> = numbers(|piece| piece.ordinal);
+    let (first_bytes, first_lines): (Vec<i64>, Vec<i64>) =
+        (numbers(|piece| piece.first_byte), numbers(|piece| piece.first_line));
+    let sizes: Vec<i64> = numbers(|piece| piece.bytes);
+    let contents: Vec<&[u8]> = pieces.iter().map(|(_, piece)| piece.content.as_slice()).collect();
+    let parameters: [Parameter<'_>; 6] = [
+        (&handles, Type::TEXT_ARRAY),
+        (&ordinals, Type::INT8_ARRAY),
+        (&first_bytes, Type::INT8_ARRAY),
+        (&first_lines, Type::INT8_ARRAY),
+        (&sizes, Type::INT8_ARRAY),
+        (&contents, Type::BYTEA_ARRAY),
+    ];
+    let sql = "INSERT INTO em_output_pieces (handle, ordinal, first_byte, first_line, bytes, content)
+               SELECT * FROM unnest($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
+    transaction.execute_typed(sql, &parameters).await.map(|_| ())
+}
+
+/// Marks outputs as complete if all their bytes are there, and returns these. Pieces may be missing if the upload
+/// took longer than a day.
+async fn complete(
+    transaction: &Transaction<'_>,
+    whole: &[(&OutputUpload, &OutputValue)],
+) -> Result<Vec<String>, Error> {
+    if whole.is_empty() {
+        return Ok(Vec::new());
+    }
+    let handles: Vec<&str> = whole.iter().map(|(output, _)| output.handle.as_str()).collect();
+    let numbers = |number: fn(&OutputValue) -> i64| whole.iter().map(|(_, value)| number(value)).collect();
+    let (bytes, lines): (Vec<i64>, Vec<i64>) = (numbers(|value| value.bytes), numbers(|value| value.lines));
+    let expires: Vec<i64> = numbers(|value| value.expires_at);
+    let parameters: [Parameter<'_>; 4] = [
+        (&handles, Type::TEXT_ARRAY),
+        (&bytes, Type::INT8_ARRAY),
+        (&lines, Type::INT8_ARRAY),
+        (&expires, Type::INT8_ARRAY),
+    ];
+    let sql =
+        "UPDATE em_outputs o SET bytes = n.bytes, lines = n.lines, expires_at = greatest(o.expires_at, n.expires_at)
+         FROM unnest($1, $2, $3, $4) AS n(handle, bytes, lines, expires_at)
+         WHERE o.handle = n.handle
+           AND (SELECT coalesce(sum(p.bytes), 0) FROM em_output_pieces p WHERE p.handle = n.handle) = n.bytes
+         RETURNING o.handle";
+    let complete = transaction.query_typed(sql, &parameters).await?;
+    Ok(complete.iter().map(|row| row.get(0)).collect())
+}
+
+/// Returns an output with all its pieces, if the database has it.
+pub(crate) async fn fetch(client: &Client, handle: &str) -> Result<Option<FetchedOutput>, Error> {
+    let sql = "SELECT o.owner, o.format, o.bytes, o.lines, o.expires_at, p.ordinal, p.first_byte, p.first_line, p.bytes, p.content
+               FROM em_outputs o LEFT JOIN em_output_pieces p ON p.handle = o.handle
+               WHERE o.handle = $1 AND o.bytes IS NOT NULL ORDER BY p.ordinal";
+    let rows = client.query_typed(sql, &[(&handle, Type::TEXT)]).await?;
+    let Some(first) = rows.first() else { return Ok(None) };
+    let piece = |row: &Row| {
+        Some(Piece {
+            ordinal: row.get::<_, Option<i64>>(5)?,
+            first_byte: row.get(6),
+            first_line: row.get(7),
+            bytes: row.get(8),
+            content: row.get(9),
+        })
+    };
+    Ok(Some(FetchedOutput {
+        handle: handle.to_owned(),
+        owner: first.get(0),
+        format: first.get(1),
+        bytes: first.get(2),
+        lines: first.get(3),
+        is_expired: first.get::<_, i64>(4) < now(),
+        pieces: rows.iter().filter_map(piece).collect(),
+    }))
+}
+
+/// Notes that an output was used now.
+pub(crate) async fn touch(client: &Client, handle: &str) -> Result<(), Error> {
+    let sql = "UPDATE em_outputs SET expires_at = greatest(expires_at, $2 + (keep_days + 1) * $3)
+               WHERE handle = $1 AND bytes IS NOT NULL";
+    let parameters: [Parameter<'_>; 3] =
+        [(&handle, Type::TEXT), (&now(), Type::INT8), (&SECONDS_A_DAY, Type::INT8)];
+    client.execute_typed(sql, &parameters).await.map(|_| ())
+}
+
+/// A summary as the database has it.
+pub(crate) struct FoundSummary {
+    pub(crate) summary: KeptSummary,
+    pub(crate) keep_days: u32,
+    pub(crate) condensed_in: CondensedIn,
+}
+
+/// Returns the summary of this owner that replaces most turns of a conversation. `digests` are the hashes of its
+/// beginnings; the first one is that of its first turn. Only a summary of more than `beyond` turns is of use.
+pub(crate) async fn find_summary(
+    client: &Client,
+    owner: &str,
+    digests: &[String],
+    beyond: u64,
+) -> Result<Option<FoundSummary>, Error> {
+    let Some(first) = digests.first() else { return Ok(None) };
+    let sql =
+        "SELECT turns, sha256, items, mode, tokens_before, tokens_after, handle, bytes, keep_days, session, dropped
+         FROM em_compactions WHERE owner = $1 AND first_sha256 = $2 AND sha256 = ANY($3) AND turns > $4 AND expires_at >= $5
+         ORDER BY turns DESC LIMIT 1";
+    let parameters: [Parameter<'_>; 5] = [
+        (&owner, Type::TEXT),
+        (first, Type::TEXT),
+        (&digests, Type::TEXT_ARRAY),
+        (&integer(beyond), Type::INT8),
+        (&now(), Type::INT8),
+    ];
+    let found = client.query_typed_opt(sql, &parameters).await?;
+    Ok(found.map(|row| FoundSummary {
+        summary: KeptSummary {
+            first_sha256: first.clone(),
+            turns: natural(row.get(0)),
+            sha256: row.get(1),
+            items: items_of(row.get(2)),
+            mode: row.get(3),
+            tokens_before: natural(row.get(4)),
+            tokens_after: natural(row.get(5)),
+            handle: row.get(6),
+            bytes: natural(row.get(7)),
+        },
+        keep_days: u32::try_from(row.get::<_, i64>(8)).unwrap_or(0),
+        condensed_in: CondensedIn { session: row.get(9), dropped: dropped_of(row.get(10)) },
+    }))
+}
+
+/// Deletes some of the expired outputs and summaries. Returns whether there may be more.
+pub(crate) async fn delete_expired(client: &mut Client) -> Result<bool, Error> {
+    let transaction = client.transaction().await?;
+    let limits: [Parameter<'_>; 2] = [(&now(), Type::INT8), (&MAX_DELETED, Type::INT8)];
+    let sql = "DELETE FROM em_outputs WHERE expires_at < $1 AND handle IN
+                 (SELECT handle FROM em_outputs WHERE expires_at < $1 ORDER BY expires_at, handle LIMIT $2) RETURNING handle";
+    let deleted = transaction.query_typed(sql, &limits).await?;
+    let handles: Vec<String> = deleted.iter().map(|row| row.get(0)).collect();
+    if !handles.is_empty() {
+        let sql = "DELETE FROM em_output_pieces WHERE handle = ANY($1)";
+        transaction.execute_typed(sql, &[(&handles, Type::TEXT_ARRAY)]).await?;
+    }
+    let sql = "DELETE FROM em_compactions WHERE expires_at < $1 AND (owner, first_sha256, turns, sha256) IN
+                 (SELECT owner, first_sha256, turns, sha256 FROM em_compactions WHERE expires_at < $1
+                  ORDER BY expires_at, owner, first_sha256, turns, sha256 LIMIT $2)";
+    let summaries = transaction.execute_typed(sql, &limits).await?;
+    transaction.commit().await?;
+    Ok(integer(summaries) == MAX_DELETED || i64::try_from(handles.len()) == Ok(MAX_DELETED))
+}

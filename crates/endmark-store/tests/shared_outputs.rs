@@ -1,0 +1,317 @@
+//! Instances over one PostgreSQL share kept outputs and summaries.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+use std::path::Path;
+use std::time::Duration;
+
+use endmark_store::{
+    CondensedIn, Handle, KeptSummary, NewOutput, Reader, Store, StoreError, StoreLocation, note_read,
+};
+use rusqlite::Connection;
+use tempfile::TempDir;
+use testkit::Postgres;
+
+const OWNER: &str = "client:a";
+
+/// A database, and a folder with the journals of its instances.
+struct Instances {
+    postgres: Postgres,
+    folder: TempDir,
+}
+
+impl Instances {
+    fn start() -> Option<Self> {
+        Some(Self { postgres: Postgres::start()?, folder: tempfile::tempdir().unwrap() })
+    }
+
+    fn location(&self, name: &str) -> StoreLocation {
+        StoreLocation::parse(&self.postgres.url()).unwrap().with_journal(self.folder.path().join(name))
+    }
+
+    fn open(&self, name: &str) -> Store {
+        Store::open(&self.location(name)).unwrap()
+    }
+
+    fn journal(&self, name: &str) -> Connection {
+        Connection::open(self.folder.path().join(name)).unwrap()
+    }
+
+    /// Waits until a query returns this value.
+    async fn becomes(&self, sql: &str, expected: &str) {
+        for _ in 0..400 {
+            if self.postgres.query(sql) == expected {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        assert_eq!(self.postgres.query(sql), expected, "{sql}");
+    }
+
+    /// Waits until a journal has nothing to upload.
+    async fn is_uploaded(&self, name: &str) {
+        let journal = self.journal(name);
+        let sql =
+            "SELECT (SELECT count(*) FROM journal_outputs) + (SELECT count(*) FROM journal_compactions)";
+        for _ in 0..400 {
+            if journal.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap() == 0 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        panic!("{name} does not upload what it keeps");
+    }
+}
+
+async fn keep_under(store: &Store, handle: &Handle, value: &[u8]) {
+    let new = NewOutput { handle: handle.clone(), owner: OWNER.to_owned(), keep_days: 30, max_bytes: 0 };
+    let mut draft = store.begin_output(new).await.unwrap();
+    draft.push(value).await.unwrap();
+    draft.keep("text").await.unwrap();
+}
+
+async fn keep(store: &Store, value: &[u8]) -> Handle {
+    let handle = Handle::random().unwrap();
+    keep_under(store, &handle, value).await;
+    handle
+}
+
+async fn read(store: &Store, handle: &Handle, owner: &str) -> Result<Vec<u8>, StoreError> {
+    let (asked, owner) = (handle.clone(), owner.to_owned());
+    store.read_output(handle, move |reader| reader.output(&asked, &owner)?.read(0..u64::MAX)).await
+}
+
+/// Bytes that cannot be compressed.
+fn noise(length: usize) -> Vec<u8> {
+    let mut state = 88_172_645_463_325_252_u64;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()[0]
+    };
+    std::iter::repeat_with(next).take(length).collect()
+}
+
+const COMPLETE: &str = "SELECT count(*) FROM em_outputs WHERE bytes IS NOT NULL";
+const PIECES: &str = "SELECT count(*) FROM em_output_pieces";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_output_is_read_by_its_owner_through_every_instance() {
+    let Some(instances) = Instances::start() else { return };
+    let (first, second) = (instances.open("a.db"), instances.open("b.db"));
+    // Several transactions of several pieces.
+    let large = noise(3 << 20);
+    let (handle, empty) = (keep(&first, &large).await, keep(&first, b"").await);
+    instances.becomes(COMPLETE, "2").await;
+    instances.becomes(PIECES, "12").await;
+    assert_eq!(read(&second, &handle, OWNER).await.unwrap(), large);
+    assert_eq!(read(&second, &empty, OWNER).await.unwrap(), b"");
+    let foreign = read(&second, &handle, "client:b").await;
+    assert!(matches!(foreign, Err(StoreError::NoOutput { .. })), "{foreign:?}");
+    let unknown = read(&second, &Handle::random().unwrap(), OWNER).await;
+    assert!(matches!(unknown, Err(StoreError::NoOutput { .. })), "{unknown:?}");
+    // A command needs no journal.
+    let location = instances.location("missing.db");
+    let asked = handle.clone();
+    let of_command = tokio::task::spawn_blocking(move || {
+        let read = Reader::read_output(&location, &asked, |reader| {
+            reader.output_of_a_client(&asked)?.read(0..u64::MAX)
+        });
+        note_read(&location, &asked).unwrap();
+        read
+    });
+    assert_eq!(of_command.await.unwrap().unwrap(), large);
+    assert!(!instances.folder.path().join("missing.db").exists());
+    first.close().await;
+    second.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_database_own_outputs_are_read_and_new_ones_arrive_once_later() {
+    let Some(mut instances) = Instances::start() else { return };
+    let (first, second) = (instances.open("a.db"), instances.open("b.db"));
+    let theirs = keep(&first, b"theirs").await;
+    instances.becomes(COMPLETE, "1").await;
+    instances.postgres.stop();
+    let own = keep(&second, b"own").await;
+    assert_eq!(read(&second, &own, OWNER).await.unwrap(), b"own");
+    let unreachable = read(&second, &theirs, OWNER).await.unwrap_err();
+    assert!(matches!(unreachable, StoreError::OutputNotHere { .. }), "{unreachable}");
+    assert!(unreachable.to_string().contains("cannot be reached"), "{unreachable}");
+    assert!(!unreachable.for_clients().contains("127.0.0.1"), "{unreachable}");
+    let (location, asked) = (instances.location("b.db"), theirs.clone());
+    let of_command = tokio::task::spawn_blocking(move || {
+        Reader::read_output(&location, &asked, |reader| reader.output(&asked, OWNER).map(|_| ()))
+    });
+    let of_command = of_command.await.unwrap();
+    assert!(matches!(of_command, Err(StoreError::OutputNotHere { .. })), "{of_command:?}");
+    // The process ends before the database is back.
+    second.close().await;
+    instances.postgres.start_again();
+    let second = instances.open("b.db");
+    instances.becomes(COMPLETE, "2").await;
+    assert_eq!(read(&first, &own, OWNER).await.unwrap(), b"own");
+    assert_eq!(read(&second, &theirs, OWNER).await.unwrap(), b"theirs");
+    // A repeated upload changes nothing.
+    instances
+        .journal("b.db")
+        .execute("INSERT INTO journal_outputs (handle) VALUES (?1)", [own.as_str()])
+        .unwrap();
+    second.close().await;
+    let second = instances.open("b.db");
+    instances.is_uploaded("b.db").await;
+    assert_eq!(
+        (instances.postgres.query(COMPLETE), instances.postgres.query(PIECES)),
+        ("2".into(), "2".into())
+    );
+    first.close().await;
+    second.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_of_which_the_database_lost_a_part_begins_again() {
+    let Some(mut instances) = Instances::start() else { return };
+    let first = instances.open("a.db");
+    instances.postgres.stop();
+    let large = noise(1 << 20);
+    let handle = keep(&first, &large).await;
+    first.close().await;
+    // The first pieces were uploaded, and deleted as an abandoned upload.
+    instances.journal("a.db").execute("UPDATE journal_outputs SET next_piece = 3", []).unwrap();
+    instances.postgres.start_again();
+    let (first, second) = (instances.open("a.db"), instances.open("b.db"));
+    instances.becomes(COMPLETE, "1").await;
+    assert_eq!(read(&second, &handle, OWNER).await.unwrap(), large);
+    first.close().await;
+    second.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_handle_that_is_written_many_times_at_once_is_whole() {
+    let Some(instances) = Instances::start() else { return };
+    let stores = [instances.open("a.db"), instances.open("b.db")];
+    let handle = Handle::derived("result", OWNER, "n");
+    let value = noise(700_000);
+    let mut running = Vec::new();
+    for nth in 0..8 {
+        let (store, handle, value) = (stores[nth % 2].clone(), handle.clone(), value.clone());
+        running.push(tokio::spawn(async move { keep_under(&store, &handle, &value).await }));
+    }
+    for task in running {
+        task.await.unwrap();
+    }
+    for (store, name) in stores.iter().zip(["a.db", "b.db"]) {
+        instances.is_uploaded(name).await;
+        assert_eq!(read(store, &handle, OWNER).await.unwrap(), value);
+    }
+    assert_eq!(
+        (instances.postgres.query(COMPLETE), instances.postgres.query(PIECES)),
+        ("1".into(), "3".into())
+    );
+    for store in stores {
+        store.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_use_on_any_instance_extends_the_retention_and_expired_values_are_deleted() {
+    let Some(instances) = Instances::start() else { return };
+    let (first, second) = (instances.open("a.db"), instances.open("b.db"));
+    let (used, old) = (keep(&first, b"used").await, keep(&first, b"old").await);
+    first.keep_summary(OWNER, 30, summary("one", 4), CondensedIn::default()).await.unwrap();
+    instances.is_uploaded("a.db").await;
+    first.close().await;
+    let retention = "SELECT count(*) FROM em_outputs
+        WHERE expires_at - extract(epoch FROM now()) BETWEEN 30 * 86400 + 1 AND 31 * 86400 + 1";
+    assert_eq!(instances.postgres.query(retention), "2");
+    let almost = "UPDATE em_outputs SET expires_at = extract(epoch FROM now())::bigint + 600";
+    instances.postgres.query(almost);
+    second.touch_output(&used).await.unwrap();
+    instances.becomes(retention, "1").await;
+    let over = format!("UPDATE em_outputs SET expires_at = 1 WHERE handle = '{old}'");
+    instances.postgres.query(&over);
+    instances.postgres.query("UPDATE em_compactions SET expires_at = 1");
+    let expired = read(&second, &old, OWNER).await;
+    assert!(matches!(expired, Err(StoreError::ExpiredOutput { .. })), "{expired:?}");
+    assert_eq!(second.summary_elsewhere(OWNER, &digests("one", 4), 0).await.unwrap(), None);
+    // An instance deletes after its start, and then every ten minutes.
+    let third = instances.open("c.db");
+    instances.becomes(COMPLETE, "1").await;
+    instances.becomes(PIECES, "1").await;
+    instances.becomes("SELECT count(*) FROM em_compactions", "0").await;
+    assert_eq!(read(&third, &used, OWNER).await.unwrap(), b"used");
+    second.close().await;
+    third.close().await;
+}
+
+fn digests(name: &str, turns: usize) -> Vec<String> {
+    (1..=turns).map(|turn| format!("{name} {turn}")).collect()
+}
+
+fn summary(name: &str, turns: u64) -> KeptSummary {
+    KeptSummary {
+        first_sha256: format!("{name} 1"),
+        turns,
+        sha256: format!("{name} {turns}"),
+        items: vec!["{\n \"a\":\"\\u0000\"}".to_owned(), "{\"b\":\"x\\ny\u{1f}\"}".to_owned()],
+        mode: "window".to_owned(),
+        tokens_before: 30_000,
+        tokens_after: 9_000,
+        handle: None,
+        bytes: 120_000,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_summary_is_found_by_every_instance_for_its_owner_and_its_conversation_alone() {
+    let Some(mut instances) = Instances::start() else { return };
+    let (first, second) = (instances.open("a.db"), instances.open("b.db"));
+    let condensed_in = CondensedIn { session: "s".to_owned(), dropped: [("turns".to_owned(), 3)].into() };
+    for turns in [4, 9] {
+        first.keep_summary(OWNER, 30, summary("one", turns), condensed_in.clone()).await.unwrap();
+    }
+    instances.is_uploaded("a.db").await;
+    let find = async |owner: &str, conversation: Vec<String>, beyond: u64| {
+        second.summary_elsewhere(owner, &conversation, beyond).await
+    };
+    assert_eq!(find("client:b", digests("one", 12), 0).await.unwrap(), None);
+    assert_eq!(find(OWNER, digests("other", 12), 0).await.unwrap(), None);
+    assert_eq!(find(OWNER, digests("one", 3), 0).await.unwrap(), None);
+    assert_eq!(find(OWNER, digests("one", 12), 9).await.unwrap(), None, "it has this one");
+    assert_eq!(find(OWNER, digests("one", 8), 0).await.unwrap(), Some(summary("one", 4)));
+    assert_eq!(find(OWNER, digests("one", 12), 4).await.unwrap(), Some(summary("one", 9)));
+    // It has them from now on, also without the database.
+    instances.is_uploaded("b.db").await;
+    instances.postgres.stop();
+    let mut own = second.summaries(OWNER, "one 1").await.unwrap();
+    own.sort_by_key(|summary| summary.turns);
+    assert_eq!(own, [summary("one", 4), summary("one", 9)]);
+    let failed = find(OWNER, digests("one", 12), 0).await;
+    assert!(matches!(failed, Err(StoreError::Database { .. })), "{failed:?}");
+    let shown = Reader::open(&instances.location("b.db")).unwrap().compactions(None, 9).unwrap();
+    assert_eq!((shown.len(), &shown[0].dropped), (2, &condensed_in.dropped));
+    first.close().await;
+    second.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_kept_before_a_kill_arrives() {
+    let Some(mut instances) = Instances::start() else { return };
+    let first = instances.open("a.db");
+    instances.postgres.stop();
+    let handle = keep(&first, b"kept").await;
+    // A copy of the files is what a killed process leaves.
+    let killed = instances.folder.path().join("killed");
+    std::fs::create_dir(&killed).unwrap();
+    for name in ["a.db", "a.db-wal"] {
+        std::fs::copy(instances.folder.path().join(name), killed.join(name)).unwrap();
+    }
+    let from = |path: &Path| StoreLocation::parse(&instances.postgres.url()).unwrap().with_journal(path);
+    let location = from(&killed.join("a.db"));
+    first.close().await;
+    instances.postgres.start_again();
+    let after = Store::open(&location).unwrap();
+    instances.becomes(COMPLETE, "1").await;
+    assert_eq!(read(&after, &handle, OWNER).await.unwrap(), b"kept");
+    after.close().await;
+}
