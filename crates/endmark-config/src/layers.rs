@@ -213,19 +213,6 @@ impl Layers {
             },
             None => environment.get("PGPASSWORD").filter(|_| !postgres.has_password()).map(str::to_owned),
         };
-        let gateway = &self.settings.gateway;
-        for (key, is_on) in [
-            ("cap.enabled", gateway.cap.enabled),
-            ("cap.tool", gateway.cap.tool),
-            ("compact.window.enabled", gateway.compact.window.enabled),
-            ("compact.emergency.enabled", gateway.compact.emergency.enabled),
-        ] {
-            if is_on {
-                let expected =
-                    "false with a PostgreSQL store: what it keeps would be known to one instance alone";
-                faults.push(refused(key, expected.to_owned()));
-            }
-        }
         if self.provenance.of("budget.on_store_error") == Origin::Default {
             self.settings.budget.on_store_error = OnStoreError::Closed;
         }

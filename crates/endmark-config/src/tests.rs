@@ -204,7 +204,7 @@ fn paths_in_a_file_are_relative_to_the_file() {
     assert_eq!(effective.settings.schemas[0].path, folder.path().join("ticket.json"));
 }
 
-const SHARED: &str = "store = \"postgres://em:hunter2@db.example/endmark\"\njournal = \"j.db\"\n[cap]\nenabled = false\n[compact.emergency]\nenabled = false\n";
+const SHARED: &str = "store = \"postgres://em:hunter2@db.example/endmark\"\njournal = \"j.db\"\n";
 
 #[test]
 fn a_postgresql_store_has_a_journal_and_closes_budgets_when_it_fails() {
@@ -227,12 +227,9 @@ fn a_postgresql_store_has_a_journal_and_closes_budgets_when_it_fails() {
 }
 
 #[test]
-fn what_one_instance_alone_would_know_is_refused_with_postgresql() {
+fn a_postgresql_store_without_a_journal_or_with_unverified_tls_is_refused() {
     for (from, to, named) in [
         ("journal = \"j.db\"\n", "", "journal"),
-        ("[cap]\nenabled = false\n", "", "cap.enabled"),
-        ("[compact.emergency]\nenabled = false\n", "", "compact.emergency.enabled"),
-        ("[cap]\n", "[compact.window]\nenabled = true\n[cap]\n", "compact.window.enabled"),
         ("db.example/endmark", "db.example/endmark?sslmode=require", "sslmode"),
         ("postgres://em:hunter2@db.example/endmark", "sqlite:a.db", "journal"),
         ("db.example/endmark", "db.example/endmark?sslrootcert=/missing.pem", "/missing.pem"),

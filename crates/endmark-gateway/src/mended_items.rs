@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use endmark_store::{Handle, NewOutput, Reader, StoreError, sha256_hex};
+use endmark_store::{Handle, NewOutput, Reader, StoreError};
 use endmark_wire::reply::StoredItem;
 use endmark_wire::request::Request;
 use tokio::time::timeout;
@@ -24,7 +24,7 @@ pub(crate) async fn keep(exchange: &Exchange, items: Vec<StoredItem>) {
     let (gateway, owner) = (&exchange.gateway, owner(exchange.calls.credential()));
     let work = async {
         for item in &items {
-            let Some(handle) = handle(&owner, &item.id) else { continue };
+            let handle = Handle::derived("item", &owner, &item.id);
             let keep_days = gateway.settings.store_policy.keep_days;
             let max_bytes = gateway.settings.store_policy.outputs_max_bytes;
             let new = NewOutput { handle, owner: owner.clone(), keep_days, max_bytes };
@@ -55,11 +55,8 @@ pub(crate) async fn put_in(gateway: &Gateway, credential: Option<&str>, request:
         return 0;
     }
     let owner = owner(credential);
-    let named: Vec<(String, Handle)> = ids
-        .into_iter()
-        .filter_map(|id| Some((handle(&owner, &id)?, id)))
-        .map(|(handle, id)| (id, handle))
-        .collect();
+    let named: Vec<(String, Handle)> =
+        ids.into_iter().map(|id| (id.clone(), Handle::derived("item", &owner, &id))).collect();
     let read = move |reader: &Reader| {
         let mut whole = HashMap::new();
         for (id, handle) in named {
@@ -95,10 +92,4 @@ pub(crate) async fn put_in(gateway: &Gateway, credential: Option<&str>, request:
     let (whole, replaced) = request.with_items(&items);
     *request = whole;
     replaced
-}
-
-/// Returns the name of an item in the store. Only its owner can compute it.
-fn handle(owner: &str, id: &str) -> Option<Handle> {
-    let digest = sha256_hex(format!("item\n{owner}\n{id}").as_bytes());
-    Handle::parse(&format!("h{}", digest.get(..32)?))
 }

@@ -48,11 +48,12 @@ fn read(arguments: &str, settings: &Settings, limits: &Limits) -> Result<String,
         hint: None,
     })?;
     let named = Handle::parse_known(&handle)?;
-    let reader = Reader::open(&settings.files.store).map_err(|error| CommandError::of_store(&error))?;
-    // Outputs that a gateway keeps for its clients must not be visible to this model.
-    let output = reader.output(&named, LOCAL_USER).map_err(|error| unreadable(&error))?;
     let limits = Limits { handle: Some(handle), ..limits.clone() };
-    let excerpt = output.part(&part, &limits).map_err(|error| CommandError::from(&error))?;
+    let read = Reader::read_output(&settings.files.store, &named, |reader| {
+        // Outputs that a gateway keeps for its clients must not be visible to this model.
+        Ok(reader.output(&named, LOCAL_USER)?.part(&part, &limits))
+    });
+    let excerpt = read.map_err(|error| unreadable(&error))?.map_err(|error| CommandError::from(&error))?;
     // A failure only means that the retention time does not start again, which the model cannot change.
     let _ = note_read(&settings.files.store, &named);
     excerpt.for_a_model(&limits).map_err(|error| refused(&error))

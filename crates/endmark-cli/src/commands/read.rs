@@ -12,7 +12,7 @@ use endmark_context::cap::{DEFAULT_MAX_ITEMS, Limits};
 use endmark_context::read::{Content, Excerpt, Part, Place, RangeError};
 use endmark_envelope::Warning;
 use endmark_failure::{CommandError, Exit};
-use endmark_store::{CapRequest, Handle, KeptOutput, LOCAL_USER, Reader, StoreError, note_read, unreadable};
+use endmark_store::{CapRequest, Handle, LOCAL_USER, Reader, StoreError, note_read, unreadable};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -25,15 +25,18 @@ pub(crate) fn run(context: &Context, arguments: &Read) -> Result<Outcome, Comman
     let settings = &effective.settings;
     let limits = limits(arguments, settings)?;
     let handle = Handle::parse_known(&arguments.handle)?;
-    let reader = Reader::open(&settings.files.store).map_err(|error| CommandError::of_store(&error))?;
-    let output = match reader.output(&handle, LOCAL_USER) {
-        // A user who can read the store's file can also read what its gateway stores for clients.
-        Err(StoreError::NoOutput { .. }) => reader.output_of_a_client(&handle),
-        own => own,
-    };
-    let output = output.map_err(|error| unreadable(&error))?;
     let part = typed(&arguments.part)?;
-    let excerpt = output.part(&part, &limits).map_err(|error| CommandError::from(&error))?;
+    let read = Reader::read_output(&settings.files.store, &handle, |reader| {
+        let output = match reader.output(&handle, LOCAL_USER) {
+            // A user who can read the store's file can also read what its gateway stores for clients.
+            Err(StoreError::NoOutput { .. }) => reader.output_of_a_client(&handle),
+            own => own,
+        }?;
+        let whole = Whole { format: output.format.clone(), bytes: output.bytes, lines: output.lines };
+        Ok((output.part(&part, &limits), whole))
+    });
+    let (excerpt, whole) = read.map_err(|error| unreadable(&error))?;
+    let excerpt = excerpt.map_err(|error| CommandError::from(&error))?;
     let mut warnings = configuration_warnings(&effective);
     if let Err(error) = note_read(&settings.files.store, &handle) {
         let message = format!("that the output was read cannot be noted: {error}");
@@ -49,7 +52,7 @@ pub(crate) fn run(context: &Context, arguments: &Read) -> Result<Outcome, Comman
             io::stdout().lock().write_all(bytes).map_err(CommandError::Write)?;
             Ok(Outcome::Streamed(Exit::Success))
         }
-        _ => Ok(answer(&excerpt, &part, &output, &handle)?.with_warnings(warnings).into()),
+        _ => Ok(answer(&excerpt, &part, &whole, &handle)?.with_warnings(warnings).into()),
     }
 }
 
@@ -80,13 +83,15 @@ fn typed(part: &arguments::Part) -> Result<Part, CommandError> {
     })
 }
 
+/// The output that a part is from.
+struct Whole {
+    format: String,
+    bytes: u64,
+    lines: u64,
+}
+
 /// Returns the part as text, or as Base64 if it is not text, with its metadata.
-fn answer(
-    excerpt: &Excerpt,
-    part: &Part,
-    output: &KeptOutput<'_>,
-    handle: &Handle,
-) -> Result<Answer, CommandError> {
+fn answer(excerpt: &Excerpt, part: &Part, output: &Whole, handle: &Handle) -> Result<Answer, CommandError> {
     let (text, bytes) = match &excerpt.content {
         Content::Bytes(bytes) => (str::from_utf8(bytes).ok(), bytes.as_slice()),
         Content::Capped(capped) => (Some(capped.text.as_str()), [].as_slice()),

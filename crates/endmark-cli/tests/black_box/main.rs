@@ -51,6 +51,7 @@ mod serve;
 mod setup;
 mod shared;
 mod shared_faults;
+mod shared_outputs;
 mod stitch;
 mod store_place;
 mod store_removed;

@@ -15,14 +15,14 @@ use crate::serve::{Served, in_runtime};
 const KILLS: &str = "ENDMARK_TEST_SHARED_KILLS";
 
 /// A folder whose gateway shares the database.
-fn place(postgres: &Postgres, upstream: &Upstream, more: &str) -> Place {
+pub(crate) fn place(postgres: &Postgres, upstream: &Upstream, more: &str) -> Place {
     place_at(&postgres.url(), upstream, more)
 }
 
 /// A folder whose gateway shares the database at this URL.
 pub(crate) fn place_at(url: &str, upstream: &Upstream, more: &str) -> Place {
     let text = format!(
-        "store = \"{}\"\njournal = \"journal.db\"\n{more}\n[cap]\nenabled = false\n[compact.emergency]\nenabled = false\n\
+        "store = \"{}\"\njournal = \"journal.db\"\n{more}\n\
          [upstreams.local]\nbase_url = \"{}\"\napi_key = \"upstream\"\n",
         url,
         upstream.base_url(),

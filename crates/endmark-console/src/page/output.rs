@@ -107,7 +107,7 @@ pub(super) async fn page(
     let number = query.number::<u64>("page")?.unwrap_or(1);
     let search = query.owned("search").filter(|search| !search.is_empty());
     let (asked, part) = (handle.clone(), search.clone().map_or(Part::Page(number), Part::Grep));
-    let read = store.read(move |reader| {
+    let read = store.read_output(&handle, move |reader| {
         let output = match reader.output(&asked, LOCAL_USER) {
             Err(StoreError::NoOutput { .. }) => reader.output_of_a_client(&asked),
             own => own,

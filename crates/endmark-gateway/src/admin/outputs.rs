@@ -37,11 +37,12 @@ pub(super) async fn page(
     let budget_applies = gateway.budgets.are_any(None);
     let credential = Credential::of_request(own_key, &head.headers, &head.uri, budget_applies)?;
     let owner = owner(credential.as_ref().map(Credential::id));
+    let asked = handle.clone();
     let read = move |reader: &endmark_store::Reader| {
-        let output = reader.output(&handle, &owner)?;
-        part(&output, &handle, number)
+        let output = reader.output(&asked, &owner)?;
+        part(&output, &asked, number)
     };
-    let read = gateway.store.read(read).await;
+    let read = gateway.store.read_output(&handle, read).await;
     match read {
         Ok(Some(part)) => {
             let mut response = Response::new(full(format!("{part}\n")));

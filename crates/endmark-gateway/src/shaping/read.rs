@@ -51,7 +51,7 @@ async fn wanted(subject: &Subject<'_>, arguments: &str) -> Result<String, Unread
         let excerpt = reader.output(&read, &owner)?.part(&wanted.part, &limits);
         Ok(excerpt.map_err(Unread::from).and_then(|excerpt| Ok(excerpt.for_a_model(&limits)?)))
     };
-    let text = subject.patient(subject.store.read(work)).await??;
+    let text = subject.patient(subject.store.read_output(&handle, work)).await??;
     if let Err(error) = subject.patient(subject.store.touch_output(&handle)).await {
         tracing::warn!(request = subject.id, %error, "that an output was read cannot be noted");
     }

@@ -149,12 +149,13 @@ async fn became(subject: &Subject<'_>, text: &str, way: Way) -> Became {
 /// Caps a result, or returns `None` if it is not too large.
 async fn capped(subject: &Subject<'_>, text: &str, name: &str, way: Way) -> Option<Shown> {
     let settings = subject.settings.cap;
-    let handle = Handle::random().ok();
+    // The same on every gateway, so that a conversation has the same bytes on all of them.
+    let handle = Handle::derived("result", &subject.owner(), name);
     let limits = Limits {
         most: settings.max_chars,
         unit: Unit::Chars,
         max_items: settings.max_items,
-        handle: handle.as_ref().map(Handle::to_string),
+        handle: Some(handle.to_string()),
         way,
         ..Limits::default()
     };
@@ -169,10 +170,7 @@ async fn capped(subject: &Subject<'_>, text: &str, name: &str, way: Way) -> Opti
             return None;
         }
     };
-    let (capped, kept) = match handle {
-        Some(handle) => kept(subject, capped, &handle, text, name).await,
-        None => (capped, None),
-    };
+    let (capped, kept) = kept(subject, capped, &handle, text, name).await;
     for warning in &capped.warnings {
         let (code, message, handle) = (&warning.code, &warning.message, warning.handle.as_deref());
         tracing::info!(request = subject.id, code, message, handle, "the result of a tool is capped");

@@ -236,7 +236,16 @@ async fn condensed(
     };
     let narrator = Narrator::Own(subject.summariser_of(request));
     let counted = &subject.shaping.summaries.counted;
-    let made = anew(subject.id, request, before.as_ref(), &policies, counted, &narrator, progress);
+    let mut before = before;
+    let earlier = progress.clone();
+    let mut made = anew(subject.id, request, before.as_ref(), &policies, counted, &narrator, progress);
+    if made.is_some()
+        && let Some(elsewhere) = made_elsewhere(subject, &owner, known, before.as_ref()).await
+    {
+        before = Some(elsewhere);
+        *progress = earlier;
+        made = anew(subject.id, request, before.as_ref(), &policies, counted, &narrator, progress);
+    }
     let Some(mut made) = made else {
         let before = before?;
         let (request, summary) = (with(request, &before)?, Summary::of(&before));
@@ -289,6 +298,31 @@ async fn condensed(
     let summary = Summary { by_model: by_model.flatten(), ..Summary::of(&kept) };
     let request = with(request, &kept)?;
     Some(Condensed { request, summary })
+}
+
+/// Returns the summary of more turns that another gateway made of this conversation. Only a conversation that would be
+/// condensed now can have one: there it had the same size.
+async fn made_elsewhere(
+    subject: &Subject<'_>,
+    owner: &str,
+    known: &Known,
+    before: Option<&KeptSummary>,
+) -> Option<KeptSummary> {
+    let beyond = before.map_or(0, |before| before.turns);
+    let found = subject.store.summary_elsewhere(owner, &known.digests, beyond);
+    match subject.patient(found).await {
+        Ok(found) => {
+            let found = found.and_then(|found| longest(vec![found], known))?;
+            if let Some(least) = subject.shaping.summaries.least_bytes.get() {
+                least.fetch_min(found.bytes, Ordering::Relaxed);
+            }
+            Some(found)
+        }
+        Err(error) => {
+            tracing::warn!(request = subject.id, %error, "whether another gateway condensed a conversation is not known");
+            None
+        }
+    }
 }
 
 /// As `made`, with a description by a model. Returns `None` if the model fails.
