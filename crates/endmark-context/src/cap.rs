@@ -58,16 +58,6 @@ pub struct ShortenedList {
 }
 
 impl Capped {
-    /// Replaces the handle of the full value with another one of the same length.
-    #[must_use]
-    pub fn with_handle(mut self, handle: &str, other: &str) -> Self {
-        self.text = self.text.replace(handle, other);
-        for named in self.warnings.iter_mut().filter_map(|warning| warning.handle.as_mut()) {
-            other.clone_into(named);
-        }
-        self
-    }
-
     /// Removes the handle everywhere, because the full value could not be stored.
     #[must_use]
     pub fn without_handle(mut self, handle: &str) -> Self {

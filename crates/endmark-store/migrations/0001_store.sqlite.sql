@@ -258,13 +258,6 @@ CREATE TABLE IF NOT EXISTS output_pieces (
   content BLOB NOT NULL,
   PRIMARY KEY (handle, ordinal));
 
--- The handle under which a value was kept before, so that it is kept once and always shown alike.
-CREATE TABLE IF NOT EXISTS output_names (
-  owner TEXT NOT NULL,
-  name TEXT NOT NULL,
-  handle TEXT NOT NULL REFERENCES outputs(handle) ON DELETE CASCADE,
-  PRIMARY KEY (owner, name));
-
 -- The session in which an output was shortened first.
 CREATE TABLE IF NOT EXISTS session_outputs (
   handle TEXT NOT NULL PRIMARY KEY REFERENCES outputs(handle) ON DELETE CASCADE,

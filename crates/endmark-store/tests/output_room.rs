@@ -127,7 +127,7 @@ async fn what_was_used_within_the_hour_stays_and_the_new_one_is_not_kept() {
         charges: Vec::new(),
     };
     kept.used(&handles[0], 200);
-    kept.store.name_output(&handles[0], "a", "n", "busy").await.unwrap();
+    kept.store.note_output_session(&handles[0], "busy").await.unwrap();
     kept.store.recorder(NoSecrets).open_call(call).await.settle(CallSettled::default());
     for _ in 0..400 {
         if !kept.store.reader().unwrap().recent_calls(1).unwrap().is_empty() {

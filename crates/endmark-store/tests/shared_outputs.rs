@@ -315,3 +315,23 @@ async fn what_was_kept_before_a_kill_arrives() {
     assert_eq!(read(&after, &handle, OWNER).await.unwrap(), b"kept");
     after.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_rejects_outputs_still_serves_budgets() {
+    let Some(instances) = Instances::start() else { return };
+    let first = instances.open("a.db");
+    instances.postgres.query("ALTER TABLE em_output_pieces RENAME TO elsewhere");
+    let handle = keep(&first, b"kept").await;
+    // Every heartbeat reports, and tries again after a pause.
+    let since = "SELECT extract(epoch FROM expires) * 1000 FROM em_instances";
+    let before = instances.postgres.query(since);
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert_eq!(first.condition().failure, None);
+    }
+    assert_ne!(instances.postgres.query(since), before, "it goes on to report");
+    assert_eq!(read(&first, &handle, OWNER).await.unwrap(), b"kept");
+    instances.postgres.query("ALTER TABLE elsewhere RENAME TO em_output_pieces");
+    instances.becomes(COMPLETE, "1").await;
+    first.close().await;
+}

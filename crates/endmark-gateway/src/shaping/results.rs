@@ -170,7 +170,7 @@ async fn capped(subject: &Subject<'_>, text: &str, name: &str, way: Way) -> Opti
             return None;
         }
     };
-    let (capped, kept) = kept(subject, capped, &handle, text, name).await;
+    let (capped, kept) = kept(subject, capped, &handle, text).await;
     for warning in &capped.warnings {
         let (code, message, handle) = (&warning.code, &warning.message, warning.handle.as_deref());
         tracing::info!(request = subject.id, code, message, handle, "the result of a tool is capped");
@@ -178,17 +178,16 @@ async fn capped(subject: &Subject<'_>, text: &str, name: &str, way: Way) -> Opti
     Some(Shown { text: capped.text.into(), kept })
 }
 
-/// Keeps the full value under its handle, or finds the earlier handle. The shown text names a handle only if the
+/// Keeps the full value under its handle, if it is not kept already. The shown text names a handle only if the
 /// value is kept.
 async fn kept(
     subject: &Subject<'_>,
     capped: Capped,
     handle: &Handle,
     text: &str,
-    name: &str,
 ) -> (Capped, Option<Handle>) {
-    match kept_under(subject, handle, text, capped.format.name(), name).await {
-        Ok(known) => (capped.with_handle(handle.as_str(), known.as_str()), Some(known)),
+    match kept_under(subject, handle, text, capped.format.name()).await {
+        Ok(()) => (capped, Some(handle.clone())),
         Err(error) => {
             tracing::error!(request = subject.id, %error, "the full result of a tool is not kept");
             (capped.without_handle(handle.as_str()), None)
@@ -201,16 +200,12 @@ async fn kept_under(
     handle: &Handle,
     text: &str,
     format: &str,
-    name: &str,
-) -> Result<Handle, StoreError> {
-    let owner = subject.owner();
-    if let Some(known) = subject.patient(subject.store.output_named(&owner, name)).await? {
-        subject.patient(subject.store.touch_output(&known)).await?;
-        return Ok(known);
+) -> Result<(), StoreError> {
+    if subject.patient(subject.store.reuse_output(handle)).await? {
+        return Ok(());
     }
     subject.patient(subject.keep(handle, text.as_bytes(), format)).await?;
-    subject.patient(subject.store.name_output(handle, &owner, name, subject.session)).await?;
-    Ok(handle.clone())
+    subject.patient(subject.store.note_output_session(handle, subject.session)).await
 }
 
 impl Became {

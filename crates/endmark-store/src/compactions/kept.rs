@@ -1,4 +1,4 @@
-//! Summaries of conversations in the store, and named outputs.
+//! Summaries of conversations in the store, and the sessions of outputs.
 
 use super::{CondensedIn, KeptSummary};
 use crate::engine::{Session, compactions};
@@ -55,36 +55,18 @@ impl Store {
         self.writer.write(|session| compactions::least_bytes(session)).await
     }
 
-    /// Returns the handle of this owner's value of this name, if it is still kept.
-    pub async fn output_named(&self, owner: &str, name: &str) -> Result<Option<Handle>, StoreError> {
-        let (owner, name) = (owner.to_owned(), name.to_owned());
-        let handle = self.writer.write(move |session| compactions::named(session, &owner, &name)).await?;
-        Ok(handle.as_deref().and_then(Handle::parse))
-    }
-
-    /// Gives a kept output a name, by which its owner finds it again, and notes the session in which it was first
-    /// shortened.
-    pub async fn name_output(
-        &self,
-        handle: &Handle,
-        owner: &str,
-        name: &str,
-        shortened_in: &str,
-    ) -> Result<(), StoreError> {
-        let (handle, owner, name) = (handle.clone(), owner.to_owned(), name.to_owned());
-        let shortened_in = shortened_in.to_owned();
-        let write = move |session: &Session| {
-            compactions::name(session, handle.as_str(), &owner, &name)?;
-            compactions::note_session(session, handle.as_str(), &shortened_in)
-        };
-        self.writer.write(write).await
+    /// Notes the session in which a kept output was first shortened.
+    pub async fn note_output_session(&self, handle: &Handle, session: &str) -> Result<(), StoreError> {
+        let (handle, session) = (handle.clone(), session.to_owned());
+        let note = move |engine: &Session| compactions::note_session(engine, handle.as_str(), &session);
+        self.writer.write(note).await
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{NewOutput, StoreLocation};
+    use crate::StoreLocation;
 
     fn summary(turns: u64) -> KeptSummary {
         KeptSummary {
@@ -116,29 +98,6 @@ mod tests {
         assert_eq!(store.summaries("client:b", "first").await.unwrap(), []);
         assert_eq!(store.summaries("client:a", "other").await.unwrap(), []);
         assert_eq!(store.least_summarised_bytes().await.unwrap(), Some(120_012));
-        store.close().await;
-    }
-
-    #[tokio::test]
-    async fn a_name_goes_with_its_output() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&StoreLocation::sqlite(folder.path().join("s.db"))).unwrap();
-        let handle = Handle::random().unwrap();
-        let new =
-            NewOutput { handle: handle.clone(), owner: "client:a".to_owned(), keep_days: 30, max_bytes: 0 };
-        let mut draft = store.begin_output(new).await.unwrap();
-        draft.push(b"all of it").await.unwrap();
-        draft.keep("text").await.unwrap();
-        store.name_output(&handle, "client:a", "n", "s").await.unwrap();
-        assert_eq!(store.output_named("client:a", "n").await.unwrap(), Some(handle.clone()));
-        assert_eq!(store.output_named("client:b", "n").await.unwrap(), None);
-        let gone = handle.clone();
-        store
-            .writer
-            .write(move |session| crate::engine::outputs::discard(session, gone.as_str()))
-            .await
-            .unwrap();
-        assert_eq!(store.output_named("client:a", "n").await.unwrap(), None);
         store.close().await;
     }
 }

@@ -1,8 +1,8 @@
-//! SQL statements for summaries of conversations, and for the names of outputs.
+//! SQL statements for summaries of conversations, and for the sessions of outputs.
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 
 use super::integers::integer;
 use super::outputs::{SECONDS_A_DAY, now};
@@ -125,24 +125,4 @@ pub(crate) fn forget(connection: &Connection) -> Result<u64, Fault> {
         .prepare_cached("DELETE FROM compactions WHERE keep_days > 0 AND last_used + keep_days * ?1 < ?2")?
         .execute([SECONDS_A_DAY, now()])?;
     Ok(forgotten as u64)
-}
-
-/// Returns the handle of the kept value with this name, if it still exists.
-pub(crate) fn named(connection: &Connection, owner: &str, name: &str) -> Result<Option<String>, Fault> {
-    let handle = connection
-        .prepare_cached(
-            "SELECT handle FROM output_names JOIN outputs USING (handle)
-             WHERE output_names.owner = ?1 AND name = ?2 AND bytes IS NOT NULL",
-        )?
-        .query_row([owner, name], |row| row.get(0))
-        .optional()?;
-    Ok(handle)
-}
-
-/// Gives a kept value a name.
-pub(crate) fn name(connection: &Connection, handle: &str, owner: &str, name: &str) -> Result<(), Fault> {
-    connection
-        .prepare_cached("INSERT OR REPLACE INTO output_names (owner, name, handle) VALUES (?1, ?2, ?3)")?
-        .execute([owner, name, handle])?;
-    Ok(())
 }

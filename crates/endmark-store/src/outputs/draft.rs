@@ -35,6 +35,19 @@ impl Store {
         Ok(OutputDraft { store, handle, max_bytes, waiting: Vec::new(), ordinal: 0, bytes: 0, lines: 0 })
     }
 
+    /// Whether this output is kept here. If so, that counts as a use, which restarts its retention time.
+    pub async fn reuse_output(&self, handle: &Handle) -> Result<bool, StoreError> {
+        let handle = handle.clone();
+        let reuse = move |session: &Session| {
+            let is_kept = outputs::is_kept(session, handle.as_str())?;
+            if is_kept {
+                outputs::touch(session, handle.as_str())?;
+            }
+            Ok(is_kept)
+        };
+        self.writer.write(reuse).await
+    }
+
     /// Notes that an output was read, which restarts its retention time.
     pub async fn touch_output(&self, handle: &Handle) -> Result<(), StoreError> {
         let handle = handle.clone();

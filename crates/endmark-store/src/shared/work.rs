@@ -25,6 +25,8 @@ const TIGHT_DELAY: Duration = Duration::from_millis(40);
 const PAUSE: Duration = Duration::from_millis(8);
 /// Uploads give way to calls that wait for a share of a budget, but not for longer than this.
 const UPLOAD_DELAY: Duration = Duration::from_millis(250);
+/// Pause after a rejected upload.
+const UPLOAD_PAUSE: Duration = Duration::from_secs(5);
 /// How often expired outputs and summaries are deleted from the database.
 const DELETION_INTERVAL: Duration = Duration::from_mins(10);
 /// Maximum time of one transaction.
@@ -44,6 +46,24 @@ enum Failure {
     Final(StoreError),
 }
 
+/// Reason of a failed upload.
+enum UploadError {
+    Database(tokio_postgres::Error),
+    Journal(StoreError),
+}
+
+impl From<tokio_postgres::Error> for UploadError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<StoreError> for UploadError {
+    fn from(error: StoreError) -> Self {
+        Self::Journal(error)
+    }
+}
+
 struct Worker {
     state: Arc<State>,
     instance: Instance,
@@ -51,6 +71,7 @@ struct Worker {
     rows_seen: u64,
     renewed_token: Instant,
     uploaded: Instant,
+    next_upload: Instant,
     next_deletion: Instant,
 }
 
@@ -65,6 +86,7 @@ pub(crate) async fn run(state: Arc<State>, instance: Instance, started: mpsc::Se
         rows_seen: 0,
         renewed_token: now,
         uploaded: now,
+        next_upload: now,
         next_deletion: now,
     };
     let first = worker.connect().await;
@@ -196,8 +218,7 @@ impl Worker {
                     self.read_keys().await?;
                 }
                 self.state.keys_checked_ms.store(sent_ms, Ordering::Release);
-                self.keep_outputs(has_uploads).await?;
-                Ok(is_more || has_uploads)
+                Ok(self.keep_outputs(has_uploads).await? || is_more)
             }
         }
     }
@@ -211,31 +232,50 @@ impl Worker {
         is_due
     }
 
-    /// Uploads outputs and summaries, and deletes expired ones now and then.
-    async fn keep_outputs(&mut self, has_uploads: bool) -> Result<(), Failure> {
-        let is_waiting = locked(&self.state.requests).is_waiting();
+    /// Uploads outputs and summaries, and deletes expired ones now and then. Returns whether there is more to upload.
+    /// A rejection concerns them alone: budgets and rows go on.
+    async fn keep_outputs(&mut self, has_uploads: bool) -> Result<bool, Failure> {
+        let (now, is_waiting) = (Instant::now(), locked(&self.state.requests).is_waiting());
+        if now < self.next_upload {
+            return Ok(false);
+        }
         if is_waiting && self.uploaded.elapsed() < UPLOAD_DELAY {
-            return Ok(());
+            return Ok(has_uploads);
         }
-        self.uploaded = Instant::now();
-        let lost = |detail: String| Failure::Lost(self.state.address.failed(detail));
-        let late = |_| lost(format!("no answer within {DEADLINE:?}"));
-        let Some(client) = &mut self.client else { return Ok(()) };
-        if has_uploads {
-            let due =
-                self.state.writer.write(|session| uploads::collect(session)).await.map_err(Failure::Lost)?;
-            let uploaded = tokio::time::timeout(DEADLINE, outputs::upload(client, &due)).await;
-            let incomplete = uploaded.map_err(late)?.map_err(|error| lost(of_database(&error).detail))?;
-            let noted = self.state.writer.write(move |session| uploads::note(session, &due, &incomplete));
-            noted.await.map_err(Failure::Lost)?;
-        }
-        if self.uploaded >= self.next_deletion {
-            let deleted = tokio::time::timeout(DEADLINE, outputs::delete_expired(client)).await;
-            if !deleted.map_err(late)?.map_err(|error| lost(of_database(&error).detail))? {
-                self.next_deletion = self.uploaded + DELETION_INTERVAL;
+        self.uploaded = now;
+        let Some(client) = &mut self.client else { return Ok(false) };
+        let (writer, address) = (&self.state.writer, &self.state.address);
+        let deletes = now >= self.next_deletion;
+        let work = async {
+            let mut is_more = false;
+            if has_uploads {
+                let due = writer.write(|session| uploads::collect(session)).await?;
+                let incomplete = outputs::upload(client, &due).await?;
+                is_more = writer.write(move |session| uploads::note(session, &due, &incomplete)).await?;
             }
+            let has_expired = deletes && outputs::delete_expired(client).await?;
+            Ok::<_, UploadError>((is_more, has_expired))
+        };
+        match tokio::time::timeout(DEADLINE, work).await {
+            Ok(Ok((is_more, has_expired))) => {
+                if deletes && !has_expired {
+                    self.next_deletion = now + DELETION_INTERVAL;
+                }
+                Ok(is_more)
+            }
+            Ok(Err(UploadError::Database(error))) if error.code().is_some() => {
+                let error = of_database(&error).detail;
+                tracing::error!(
+                    error,
+                    "kept outputs and summaries wait in the journal: the shared database rejects them"
+                );
+                self.next_upload = now + UPLOAD_PAUSE;
+                Ok(false)
+            }
+            Ok(Err(UploadError::Database(error))) => Err(Failure::Lost(address.statement_failed(&error))),
+            Ok(Err(UploadError::Journal(error))) => Err(Failure::Lost(error)),
+            Err(_) => Err(Failure::Lost(address.failed(format!("no answer within {DEADLINE:?}")))),
         }
-        Ok(())
     }
 
     async fn read_keys(&mut self) -> Result<(), Failure> {

@@ -159,8 +159,8 @@ fn summaries(connection: &Connection) -> rusqlite::Result<(i64, Option<String>)>
 }
 
 /// Notes that the database committed the uploads. `incomplete` are outputs of which it lacks pieces: they are uploaded
-/// again from the beginning.
-pub(crate) fn note(connection: &Connection, uploads: &Uploads, incomplete: &[String]) -> Result<(), Fault> {
+/// again from the beginning. Returns whether there is more.
+pub(crate) fn note(connection: &Connection, uploads: &Uploads, incomplete: &[String]) -> Result<bool, Fault> {
     connection
         .prepare_cached("DELETE FROM journal_compactions WHERE number <= ?1")?
         .execute([uploads.summaries_through])?;
@@ -175,7 +175,7 @@ pub(crate) fn note(connection: &Connection, uploads: &Uploads, incomplete: &[Str
                 .execute([*number])?,
         };
     }
-    Ok(())
+    Ok(are_due(connection)?)
 }
 
 /// Notes the use of an output that another instance keeps. Does nothing in a store of its own.
