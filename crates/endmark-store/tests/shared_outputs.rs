@@ -52,13 +52,14 @@ impl Instances {
         let journal = self.journal(name);
         let sql =
             "SELECT (SELECT count(*) FROM journal_outputs) + (SELECT count(*) FROM journal_compactions)";
+        let left = || journal.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
         for _ in 0..400 {
-            if journal.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap() == 0 {
+            if left() == 0 {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(25)).await;
         }
-        panic!("{name} does not upload what it keeps");
+        assert_eq!(left(), 0, "{name} does not upload what it keeps");
     }
 }
 

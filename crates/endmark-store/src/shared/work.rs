@@ -25,7 +25,7 @@ const TIGHT_DELAY: Duration = Duration::from_millis(40);
 const PAUSE: Duration = Duration::from_millis(8);
 /// Uploads give way to calls that wait for a share of a budget, but not for longer than this.
 const UPLOAD_DELAY: Duration = Duration::from_millis(250);
-/// Pause after a rejected upload.
+/// Pause after a failed upload.
 const UPLOAD_PAUSE: Duration = Duration::from_secs(5);
 /// How often expired outputs and summaries are deleted from the database.
 const DELETION_INTERVAL: Duration = Duration::from_mins(10);
@@ -46,22 +46,10 @@ enum Failure {
     Final(StoreError),
 }
 
-/// Reason of a failed upload.
-enum UploadError {
-    Database(tokio_postgres::Error),
-    Journal(StoreError),
-}
-
-impl From<tokio_postgres::Error> for UploadError {
-    fn from(error: tokio_postgres::Error) -> Self {
-        Self::Database(error)
-    }
-}
-
-impl From<StoreError> for UploadError {
-    fn from(error: StoreError) -> Self {
-        Self::Journal(error)
-    }
+/// What is left after a report to the database.
+struct Told {
+    is_more: bool,
+    has_uploads: bool,
 }
 
 struct Worker {
@@ -177,10 +165,12 @@ impl Worker {
             // The caller may have gone away.
             let _ = waiting.send(answer.clone());
         }
-        outcome
+        // No caller waits for an upload.
+        let Told { is_more, has_uploads } = outcome?;
+        Ok(self.keep_outputs(has_uploads).await || is_more)
     }
 
-    async fn try_tell(&mut self, requests: Vec<ShareRequest>, is_closing: bool) -> Result<bool, Failure> {
+    async fn try_tell(&mut self, requests: Vec<ShareRequest>, is_closing: bool) -> Result<Told, Failure> {
         if self.client.is_none() {
             self.connect().await?;
         }
@@ -218,7 +208,7 @@ impl Worker {
                     self.read_keys().await?;
                 }
                 self.state.keys_checked_ms.store(sent_ms, Ordering::Release);
-                Ok(self.keep_outputs(has_uploads).await? || is_more)
+                Ok(Told { is_more, has_uploads })
             }
         }
     }
@@ -233,48 +223,46 @@ impl Worker {
     }
 
     /// Uploads outputs and summaries, and deletes expired ones now and then. Returns whether there is more to upload.
-    /// A rejection concerns them alone: budgets and rows go on.
-    async fn keep_outputs(&mut self, has_uploads: bool) -> Result<bool, Failure> {
+    /// Failures concern them alone: budgets and rows go on, and report a lost connection themselves.
+    async fn keep_outputs(&mut self, has_uploads: bool) -> bool {
         let (now, is_waiting) = (Instant::now(), locked(&self.state.requests).is_waiting());
         if now < self.next_upload {
-            return Ok(false);
+            return false;
         }
         if is_waiting && self.uploaded.elapsed() < UPLOAD_DELAY {
-            return Ok(has_uploads);
+            return has_uploads;
         }
         self.uploaded = now;
-        let Some(client) = &mut self.client else { return Ok(false) };
+        let Some(client) = &mut self.client else { return false };
         let (writer, address) = (&self.state.writer, &self.state.address);
+        let failed = |error: tokio_postgres::Error| address.statement_failed(&error);
         let deletes = now >= self.next_deletion;
         let work = async {
             let mut is_more = false;
             if has_uploads {
                 let due = writer.write(|session| uploads::collect(session)).await?;
-                let incomplete = outputs::upload(client, &due).await?;
+                let incomplete = outputs::upload(client, &due).await.map_err(failed)?;
                 is_more = writer.write(move |session| uploads::note(session, &due, &incomplete)).await?;
             }
-            let has_expired = deletes && outputs::delete_expired(client).await?;
-            Ok::<_, UploadError>((is_more, has_expired))
+            let has_expired = deletes && outputs::delete_expired(client).await.map_err(failed)?;
+            Ok::<_, StoreError>((is_more, has_expired))
         };
-        match tokio::time::timeout(DEADLINE, work).await {
-            Ok(Ok((is_more, has_expired))) => {
+        let outcome = tokio::time::timeout(DEADLINE, work).await;
+        if outcome.is_err() {
+            self.client = None;
+        }
+        match outcome.unwrap_or_else(|_| Err(address.failed(format!("no answer within {DEADLINE:?}")))) {
+            Ok((is_more, has_expired)) => {
                 if deletes && !has_expired {
                     self.next_deletion = now + DELETION_INTERVAL;
                 }
-                Ok(is_more)
+                is_more
             }
-            Ok(Err(UploadError::Database(error))) if error.code().is_some() => {
-                let error = of_database(&error).detail;
-                tracing::error!(
-                    error,
-                    "kept outputs and summaries wait in the journal: the shared database rejects them"
-                );
+            Err(error) => {
+                tracing::warn!(%error, "kept outputs and summaries wait in the journal: they cannot be uploaded now");
                 self.next_upload = now + UPLOAD_PAUSE;
-                Ok(false)
+                false
             }
-            Ok(Err(UploadError::Database(error))) => Err(Failure::Lost(address.statement_failed(&error))),
-            Ok(Err(UploadError::Journal(error))) => Err(Failure::Lost(error)),
-            Err(_) => Err(Failure::Lost(address.failed(format!("no answer within {DEADLINE:?}")))),
         }
     }
 
