@@ -151,6 +151,10 @@ async fn without_the_database_own_outputs_are_read_and_new_ones_arrive_once_late
     instances.postgres.start_again();
     let second = instances.open("b.db");
     instances.becomes(COMPLETE, "2").await;
+    // It knows of the failure until its next attempt.
+    while first.condition().failure.is_some() {
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
     assert_eq!(read(&first, &own, OWNER).await.unwrap(), b"own");
     assert_eq!(read(&second, &theirs, OWNER).await.unwrap(), b"theirs");
     // A repeated upload changes nothing.

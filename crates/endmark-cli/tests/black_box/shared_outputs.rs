@@ -130,7 +130,11 @@ fn an_output_that_one_gateway_capped_is_read_through_another_and_shown_alike() {
         postgres.start_again();
         let first = Served::start(&places[0], &[]);
         has(&postgres, OUTPUTS, 2).await;
-        assert_eq!(read(second.address, &later, "key").await.status, 200);
+        let begin = Instant::now();
+        while read(second.address, &later, "key").await.status != 200 {
+            assert!(begin.elapsed() < Duration::from_secs(20), "the other gateway does not find it");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
         assert_eq!(postgres.query("SELECT count(*) FROM em_output_pieces"), "2");
         for served in [first, second] {
             assert_eq!(served.end("-TERM").0, Some(0));
