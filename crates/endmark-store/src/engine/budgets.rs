@@ -429,7 +429,8 @@ mod tests {
     #[test]
     fn a_budget_is_read_with_what_others_hold_and_is_planned_once() {
         let folder = tempfile::tempdir().unwrap();
-        let (session, _owner) = Session::open(&folder.path().join("b.db"), BUSY_TIMEOUT).unwrap();
+        let (session, _owner, ()) =
+            Session::open(&folder.path().join("b.db"), BUSY_TIMEOUT, |_| Ok(())).unwrap();
         let key = |subject: &str| BudgetKey {
             scope: Scope::Session,
             subject: subject.to_owned(),
