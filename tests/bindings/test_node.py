@@ -77,7 +77,7 @@ def main() -> int:
     node, node_22 = ["node"], [str(programs / "node")]
     frameworks = [("ai-sdk.mjs", "5", node)]
     if arguments.all:
-        frameworks += [("ai-sdk.mjs", "6", node), ("ai-sdk.mjs", "7", node_22), ("langchain.mjs", "", node), ("mastra.mjs", "", node_22)]
+        frameworks += [("ai-sdk.mjs", "6", node), ("ai-sdk.mjs", "7", node_22), ("langchain.mjs", "", node), ("mastra.mjs", "", node_22), ("openai-agents.mjs", "", node_22)]
     for file, version, program in frameworks:
         commands.append(["env", f"ENDMARK_AI_SDK={version}", *program, "--test", "--test-reporter=dot", str(suite / file)])
     failed = [command for command in commands if subprocess.run(command, cwd=suite, env=environment).returncode != 0]

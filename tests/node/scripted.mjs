@@ -1,5 +1,5 @@
-// A model with scripted replies, as Chat Completions. It cuts the first reply of a conversation, and checks that no call of a tool in a
-// request is cut. A request for the rest of a text gets what follows the part that it shows.
+// A model with scripted replies, as Chat Completions and Responses. It cuts the first reply of a conversation, and refuses
+// a request with a cut call of a tool. A request for the rest of a text gets what follows the part that it shows.
 import { createServer } from "node:http";
 
 export const TEXT =
@@ -56,6 +56,58 @@ function reply(server, body) {
 const contentOf = (message) =>
   typeof message.content === "string" ? message.content : (message.content ?? []).map((part) => part.text ?? "").join("");
 
+/** The input of a request of the Responses API as messages of Chat Completions. */
+function messagesOf({ input }) {
+  const messages = [];
+  for (const item of typeof input === "string" ? [{ role: "user", content: input }] : input) {
+    if (item.type === "function_call") {
+      const call = { function: { name: item.name, arguments: item.arguments } };
+      if (messages.at(-1)?.tool_calls) messages.at(-1).tool_calls.push(call);
+      else messages.push({ role: "assistant", content: "", tool_calls: [call] });
+    } else if (item.type === "function_call_output") {
+      messages.push({ role: "tool", content: item.output });
+    } else messages.push(item);
+  }
+  return messages;
+}
+
+/** Answers in the form of the Responses API. */
+function respond(response, { id, model, text, calls, name, finish, isStream }) {
+  const output = [];
+  if (text !== undefined) output.push({ type: "message", id: `msg-${id}`, role: "assistant", status: "completed", content: [{ type: "output_text", text, annotations: [] }] });
+  for (const [index, call] of (calls ?? []).entries()) output.push({ type: "function_call", id: `fc-${id}-${index}`, call_id: `call-${id}-${index}`, name, arguments: call, status: "completed" });
+  const reason = { length: "max_output_tokens", content_filter: "content_filter" }[finish];
+  if (reason) output.at(-1).status = "incomplete";
+  const usage = { input_tokens: USAGE[0], output_tokens: USAGE[1], total_tokens: USAGE[0] + USAGE[1], input_tokens_details: { cached_tokens: 0 }, output_tokens_details: { reasoning_tokens: 0 } };
+  const status = reason ? "incomplete" : "completed";
+  const body = { id, object: "response", created_at: 1_780_000_000, model, output, usage, status, incomplete_details: reason ? { reason } : null };
+  if (!isStream) {
+    response.writeHead(200, { "content-type": "application/json" });
+    return response.end(JSON.stringify(body));
+  }
+  response.writeHead(200, { "content-type": "text/event-stream" });
+  const send = (type, more) => response.write(`event: ${type}\ndata: ${JSON.stringify({ type, ...more })}\n\n`);
+  send("response.created", { response: { ...body, output: [], status: "in_progress" } });
+  for (const [output_index, item] of output.entries()) {
+    const isText = item.type === "message";
+    send("response.output_item.added", { output_index, item: { ...item, ...(isText ? { content: [] } : { arguments: "" }) } });
+    const type = isText ? "response.output_text.delta" : "response.function_call_arguments.delta";
+    for (const delta of (isText ? item.content[0].text : item.arguments).match(/.{1,7}/gs) ?? []) send(type, { item_id: item.id, output_index, content_index: 0, delta });
+    if (finish === undefined) return setTimeout(() => response.destroy(), 20);
+    send("response.output_item.done", { output_index, item });
+  }
+  if (finish !== null) send(`response.${status}`, { response: body });
+  response.end();
+}
+
+function isJson(text) {
+  try {
+    return JSON.parse(text) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
 /** Starts the server; `requests` has the bodies that it received. */
 export async function scripted() {
   const requests = [];
@@ -63,13 +115,16 @@ export async function scripted() {
     let raw = "";
     for await (const part of request) raw += part;
     const body = JSON.parse(raw);
+    const isResponses = request.url.endsWith("/responses");
+    if (isResponses) body.messages = messagesOf(body);
     requests.push(body);
-    for (const call of body.messages.flatMap((message) => message.tool_calls ?? [])) JSON.parse(call.function.arguments || "{}");
-    const { text, calls, name = "save_note", finish, status } = reply(server, body);
+    const isCut = body.messages.flatMap((message) => message.tool_calls ?? []).some((call) => !isJson(call.function.arguments || "{}"));
+    const { text, calls, name = "save_note", finish, status } = isCut ? { status: 400 } : reply(server, body);
     if (status) {
       response.writeHead(status, { "content-type": "application/json" });
       return response.end('{"error": {"message": "refused", "type": "invalid_request_error"}}');
     }
+    if (isResponses) return respond(response, { id: `resp-${requests.length}`, model: body.model, text, calls, name, finish, isStream: body.stream });
     const usage = { prompt_tokens: USAGE[0], completion_tokens: USAGE[1], total_tokens: USAGE[0] + USAGE[1] };
     const common = { id: `chatcmpl-${requests.length}`, created: 1_780_000_000, model: body.model };
     const tool_calls = calls?.map((text, index) => ({ index, id: `call-${requests.length}-${index}`, type: "function", function: { name, arguments: text } }));

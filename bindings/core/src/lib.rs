@@ -39,13 +39,14 @@ pub const LOG_TABLE: &str = include_str!("partial_completion_log.sql");
 type Function = fn(&[&[u8]], &str) -> Result<String, Failure>;
 
 /// Every function by its name, with the names of its inputs; the last one may come several times.
-const FUNCTIONS: [(&str, &[&str], Function); 19] = [
+const FUNCTIONS: [(&str, &[&str], Function); 20] = [
     ("detect", &["text"], detect::detect),
     ("complete", &["text"], detect::complete),
     ("build_resume_prompt", &["last_valid_token"], stitch::build_resume_prompt),
     ("merge_chunks", &["initial", "continuation"], stitch::merge_chunks),
     ("stitch", &["parts"], stitch::stitch),
     ("stop_meaning", &[], stop::stop_meaning),
+    ("ask_failure", &[], stop::ask_failure),
     ("cap", &["value"], context::cap),
     ("read", &["value"], context::read),
     ("read_tool", &[], context::read_tool),

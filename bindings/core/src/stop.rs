@@ -1,4 +1,4 @@
-//! Why a model stopped: the words of providers, by the table that the gateway reads them with.
+//! Why a model stopped: the words of providers, by the table that the gateway reads them with. And what a failed request means.
 
 use endmark::wire::finish_reasons::Meaning;
 use endmark::{Ending, Stop};
@@ -50,4 +50,22 @@ pub(crate) fn stop_meaning(_: &[&[u8]], options: &str) -> Result<String, Failure
         Some(Err(Meaning::Failed)) => "failed",
         Some(Err(_)) => "broken_off",
     })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FailedRequest {
+    /// The HTTP status of the provider's error; null if there was no answer.
+    status: Option<u16>,
+}
+
+/// The statuses of a client's errors after which the same request may succeed.
+const TEMPORARY: [u16; 4] = [408, 409, 425, 429];
+
+/// How a recovery goes on after a request without an answer: `final` where the provider refuses the request itself, such as a bad
+/// key with status 401, and else `lost`.
+pub(crate) fn ask_failure(_: &[&[u8]], options: &str) -> Result<String, Failure> {
+    let FailedRequest { status } = parse(options)?;
+    let is_refused = status.is_some_and(|status| (400..500).contains(&status) && !TEMPORARY.contains(&status));
+    answer(&if is_refused { "final" } else { "lost" })
 }

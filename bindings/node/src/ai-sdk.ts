@@ -8,10 +8,12 @@
  * It imports nothing of the SDK, whose versions differ in the form of finish reasons and usage alone.
  */
 
-import { Outputs, contextLater } from "./context.js";
+import { Outputs } from "./context.js";
 import { json } from "./core.js";
 import { EndmarkError } from "./errors.js";
-import { MAX_COMPONENT_CHARS, isNotCut, isWhole, lost, pipelineFor, reader, shownFor, sum, textOf, type ComponentOptions } from "./frameworks.js";
+import {
+  MAX_COMPONENT_CHARS, askFailed, isNotCut, isWhole, pipelineFor, reader, shortener, shownFor, sum, textOf, withMethods, type ComponentOptions,
+} from "./frameworks.js";
 import { AskFailed, Pipeline, type Ask, type Correction, type Outcome, type Reply } from "./recovery.js";
 import { detect } from "./texts.js";
 
@@ -111,19 +113,12 @@ export function createEndmark(options: EndmarkOptions = {}): Endmark {
 
 /** As `wrapLanguageModel` of the SDK does it. */
 function wrapped<M extends object>(model: M, middleware: EndmarkMiddleware): M {
-  return new Proxy(model, {
-    get(target: Model, name) {
-      if (name === "doGenerate" || name === "doStream") {
-        return async (given: Params) => {
-          const params = await middleware.transformParams({ params: given });
-          const call = { doGenerate: () => target.doGenerate(params), doStream: () => target.doStream(params), params, model: target };
-          return name === "doStream" ? middleware.wrapStream(call) : middleware.wrapGenerate(call);
-        };
-      }
-      const member = Reflect.get(target, name, target);
-      return typeof member === "function" && name !== "constructor" ? member.bind(target) : member;
-    },
-  });
+  const inner: Model = model;
+  const calling = (wrap: (call: any) => Promise<any>) => async (given: Params) => {
+    const params = await middleware.transformParams({ params: given });
+    return wrap({ doGenerate: () => inner.doGenerate(params), doStream: () => inner.doStream(params), params, model: inner });
+  };
+  return withMethods(model, { doGenerate: calling(middleware.wrapGenerate), doStream: calling(middleware.wrapStream) });
 }
 
 /** As `jsonSchema` of the SDK makes it: version 5 asks for both symbols. */
@@ -292,7 +287,7 @@ class Recovery {
           return received(answer, params);
         } catch (error) {
           if (params.abortSignal?.aborted) throw error;
-          throw lost(error);
+          throw askFailed(error);
         }
       };
       const isJson = block.toolName !== undefined || params.responseFormat?.type === "json";
@@ -388,7 +383,7 @@ function disclosed(metadata: any, outcomes: Map<Block, Outcome>): any {
 
 /** A prompt in which the results of tools are capped. The same result is capped the same way in every request. */
 async function capped(prompt: any[], options: { maxChars: number; outputs: Outputs | undefined }, own: string): Promise<any[]> {
-  const shortened = async (text: string) => (text.length <= options.maxChars ? text : (await contextLater.cap(text, options)).text);
+  const shortened = shortener(options.maxChars, options.outputs);
   const ofOutput = async (output: any): Promise<any> => {
     switch (output.type) {
       case "text":

@@ -7,8 +7,10 @@
  * A reply is resumed between the model and what LangChain makes of it, so that a structured output is parsed from the whole reply.
  */
 
-import { Outputs, contextLater } from "./context.js";
-import { MAX_COMPONENT_CHARS, isNotCut, isWhole, lost, pipelineFor, reader, shownFor, sum, textOf, type ComponentOptions } from "./frameworks.js";
+import { Outputs } from "./context.js";
+import {
+  MAX_COMPONENT_CHARS, askFailed, isNotCut, isWhole, pipelineFor, reader, shortener, shownFor, sum, textOf, type ComponentOptions,
+} from "./frameworks.js";
 import type { Ask, Correction, Outcome, Reply } from "./recovery.js";
 
 // LangChain's own types are not needed to build this package.
@@ -27,7 +29,7 @@ export function endmarkMiddleware(options: ComponentOptions = {}): any {
   const outputs = options.outputs ?? new Outputs();
   const maxChars = options.maxResultChars ?? MAX_COMPONENT_CHARS;
   const { execute, ...described } = reader(outputs, maxChars);
-  const shortened = async (text: string) => (await contextLater.cap(text, { maxChars, outputs })).text;
+  const shortened = shortener(maxChars, outputs);
   return {
     [Symbol.for("AgentMiddleware")]: true,
     name: "EndmarkMiddleware",
@@ -100,7 +102,7 @@ async function whole(message: Message, call: Call): Promise<Message> {
       return received(last, textOf(last.content));
     } catch (error) {
       if (config?.signal?.aborted || (error as any)?.is_bubble_up) throw error;
-      throw lost(error);
+      throw askFailed(error);
     }
   };
   const isJson = cut.call !== undefined || (request.responseFormat != null && /^\s*[[{]/.test(cut.text));

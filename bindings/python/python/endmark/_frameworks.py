@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from ._context import Admitted, Meter, Outputs, Tokens, cap, count, read_tool
+from ._core import call
 from ._errors import EndmarkError, InvalidReply, NotAdmitted
 from ._recovery import Ask, AskFailed, Log, Outcome, Pipeline, Reply, stop_meaning
 
@@ -15,8 +16,6 @@ CLOSING = "The token budget is used up. Summarise your findings with the data th
 """What the closing call of a budget asks for."""
 READ_TOOL: str = read_tool()["name"]
 REPEATED_CALL = "the answer makes a tool call instead of completing one"
-_TEMPORARY = (408, 409, 425, 429)
-"""Statuses of the client's errors after which the same request may succeed."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,7 @@ async def recover_async(
             try:
                 answer = await ask(asked)
             except Exception as error:
-                answer = failed(error)
+                answer = ask_failed(error)
             asked = steps.send(answer)
     except StopIteration as done:
         return cast("Recovered | None", done.value)
@@ -164,7 +163,7 @@ def recover(
             try:
                 answer = ask(asked)
             except Exception as error:
-                answer = failed(error)
+                answer = ask_failed(error)
             asked = steps.send(answer)
     except StopIteration as done:
         return cast("Recovered | None", done.value)
@@ -172,19 +171,12 @@ def recover(
         steps.close()
 
 
-def failed(error: Exception) -> AskFailed:
-    """A continuation that brought no answer. What was received is in the exception that the recovery ends with."""
+def ask_failed(error: Exception) -> AskFailed:
+    """A continuation that brought no answer: `final` where the provider refuses the request itself, such as a bad key with status 401.
+    What was received is in the exception that the recovery ends with."""
     if isinstance(error, AskFailed):
         return error
-    return AskFailed(str(error), "budget" if isinstance(error, NotAdmitted) else "lost")
-
-
-def ask_failed(error: Exception) -> AskFailed:
-    """The same, and `final` where the provider refuses the request itself, such as a bad key with status 401."""
-    status = None if isinstance(error, (AskFailed, NotAdmitted)) else _status(error)
-    if status is not None and 400 <= status < 500 and status not in _TEMPORARY:
-        return AskFailed(str(error), "final")
-    return failed(error)
+    return AskFailed(str(error), "budget" if isinstance(error, NotAdmitted) else call("ask_failure", status=_status(error)))
 
 
 def _status(error: BaseException) -> int | None:
