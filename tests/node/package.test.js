@@ -62,6 +62,54 @@ describe("functions", () => {
     expect(raised(bug)).toBeInstanceOf(endmark.InternalError);
   });
 
+  test("names that are not known are refused with the one that was meant, wherever they are read", async () => {
+    const { createEndmark } = require("endmark/ai-sdk");
+    const first = { text: "[1", stop: "length" };
+    const ask = () => ({ text: ", 2]", stop: "stop" });
+    const meter = new endmark.Meter({ maxTokens: 9_000 });
+    const call = meter.beforeCall("gpt-5", { promptTokens: 1, maxOutputTokens: 1 });
+    const slips = [
+      ["maxCharz", "maxChars", () => endmark.cap("x", { maxCharz: 100 })],
+      ["maxToken", "maxTokens", () => new endmark.Meter({ maxToken: 100 })],
+      ["maxByte", "maxBytes", () => new endmark.Outputs(undefined, { maxByte: 100 })],
+      ["maxResultChar", "maxResultChars", () => createEndmark({ maxResultChar: 100 })],
+      ["askedForm", "from", () => endmark.mergeChunks("[1", ", 2]", "json", { form: "cut", askedForm: "cut" })],
+      ["txt", "text", () => meter.afterCall(call, { txt: "x" })],
+      ["maxAttempt", "maxAttempts", () => endmark.resumeIfTruncated(ask, first, { maxAttempt: 1 })],
+      ["isSend", "isSent", () => new endmark.Pipeline().run(ask, first, { isSend: true })],
+      ["reply.outputToken", "reply.outputTokens", () => new endmark.Pipeline().run(ask, { ...first, outputToken: 5 })],
+      ["reply.outputToken", "reply.outputTokens", () => new endmark.Pipeline().run(() => ({ ...ask(), outputToken: 5 }), first)],
+    ];
+    for (const [name, meant, work] of slips) {
+      const error = await (async () => work())().catch((error) => error);
+      expect(error).toBeInstanceOf(endmark.InvalidInput);
+      if (name !== "askedForm") expect(error.message).toBe(`unknown option \`${name}\`: did you mean \`${meant}\`?`);
+    }
+    expect(() => endmark.cap("x", { maxChars: "9" })).toThrow("`maxChars`: invalid type");
+    expect(() => endmark.cap("x", { maxChars: 100, maxBytes: 100 })).toThrow("`maxChars`, `maxBytes` and `maxTokens` exclude one another");
+    expect(() => endmark.mergeChunks("[1", ", 2]", "json", { askedFrom: "my_cut" })).toThrow("unknown `askedFrom`: `my_cut`");
+  });
+
+  test("what is no text is refused, and a file that cannot be used is an error of the package", async () => {
+    for (const wrong of [undefined, null, 5]) expect(() => endmark.count(wrong, "gpt-5")).toThrow(/expected a string.*not (undefined|null|a number)/);
+    const moved = new Uint8Array([91, 49]);
+    structuredClone(moved, { transfer: [moved.buffer] });
+    for (const work of [() => endmark.detect(moved, "json"), () => endmark.cap(moved, { outputs: new endmark.Outputs() })]) {
+      expect(work).toThrow(expect.objectContaining({ name: "InvalidInput", message: expect.stringContaining("transferred") }));
+    }
+    expect(endmark.detect(new Uint8Array(), "json").verdict).toBe("truncated");
+    expect(() => new endmark.Log("/nowhere/log.db")).toThrow(endmark.FileError);
+    expect(() => new endmark.Outputs("/nowhere/outputs.db")).toThrow(endmark.FileError);
+    const log = new endmark.Log(":memory:");
+    log.close();
+    await expect(log.write({ resume_attempts: 1 }, "t", 1)).rejects.toThrow(endmark.EndmarkError);
+  });
+
+  test("a position in an error indexes the value that was given", () => {
+    expect(() => endmark.complete('{"é😀" 1}')).toThrow("malformed at 7:");
+    expect(() => endmark.complete(Buffer.from('{"é😀" 1}'))).toThrow("malformed at byte 10:");
+  });
+
   test("a meter holds its budget", () => {
     const meter = new endmark.Meter({ maxTokens: 2_000 });
     const first = meter.beforeCall("gpt-5", { promptTokens: 900, maxOutputTokens: 500 });
@@ -73,6 +121,8 @@ describe("functions", () => {
     meter.afterCall(closing, { text: "The findings." });
     expect(() => meter.beforeCall("gpt-5", { promptTokens: 1, maxOutputTokens: 1 })).toThrow(endmark.NotAdmitted);
     expect(() => meter.afterCall(first)).toThrow(endmark.InvalidInput);
+    expect(endmark.Meter.fromEnvironment({ ENDMARK_TOKEN_BUDGET: " ", SRE_AGENT_TOKEN_BUDGET: "1_000" }).usage().tokensLeft).toBe(1_000);
+    expect(endmark.Meter.fromEnvironment({}).usage().tokensLeft).toBe(null);
     expect(endmark.Meter.fromEnvironment({ SRE_AGENT_TOKEN_BUDGET: "850,000" }).usage().tokensLeft).toBe(850_000);
     expect(() => endmark.Meter.fromEnvironment({ ENDMARK_TOKEN_BUDGET: "lots" })).toThrow(endmark.InvalidInput);
   });
@@ -262,7 +312,7 @@ describe("where it runs", () => {
     expect([JSON.parse(stdout.toString()).error, status]).toMatchObject([{ code: "FIELD_TOO_LARGE", phase: "validation" }, 2]);
   });
 
-  test("commander and yargs: a field over its limit is refused before the command is called", () => {
+  test("commander, yargs and oclif: a field over its limit is refused before the command is called", () => {
     const parsers = [
       `import { Command } from "commander";
        const program = new Command();
@@ -270,6 +320,16 @@ describe("where it runs", () => {
        await program.parseAsync(["node", "x", "post", "a", "--body", body]);`,
       `import yargs from "yargs";
        await yargs(["post", "a", "--body", body]).command("post <name>", "posts it", { body: { type: "string" } }, answers(post, limits)).parseAsync();`,
+      `import { Args, Command, Flags } from "@oclif/core";
+       class Post extends Command {
+         static args = { name: Args.string() };
+         static flags = { body: Flags.string() };
+         async run() {
+           const { args, flags } = await this.parse(Post);
+           await answers(post, limits)({ ...args, ...flags });
+         }
+       }
+       await Post.run(["a", "--body", body], { root: process.cwd() });`,
     ];
     for (const parser of parsers) {
       const script = `import { answers } from "endmark/envelope"; const body = process.argv[1]; const limits = { maxBytes: { body: 10 } };

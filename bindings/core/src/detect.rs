@@ -37,10 +37,17 @@ struct Completed {
 
 pub(crate) fn complete(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
     let (raw, options): (_, NamedFormat) = (input(inputs, 0)?, parse(options)?);
-    let completed = endmark::complete(raw, &options.read()?).map_err(|error| refused(&error))?;
+    let completed = endmark::complete(raw, &options.read()?).map_err(|error| refused(raw, error, options.offsets))?;
     answer(&Completed { completed: CompletionReport::of(&completed), escaped: completed.escaped })
 }
 
-fn refused(error: &CompleteError) -> Failure {
-    Failure::new(FailureKind::Malformed, error.code(), error)
+fn refused(raw: &[u8], error: CompleteError, unit: Unit) -> Failure {
+    let code = error.code();
+    match error {
+        CompleteError::Malformed { index, reason } if unit != Unit::Bytes => {
+            let message = format!("malformed at {}: {reason}", unit.of(raw, index));
+            Failure::new(FailureKind::Malformed, code, message)
+        }
+        error => Failure::new(FailureKind::Malformed, code, error),
+    }
 }

@@ -1,12 +1,14 @@
 //! The envelope in which commands answer: nothing is shortened without a warning.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use endmark::envelope::{
-    Envelope, ErrorBody, FieldPath, FieldPattern, FieldRule, FieldRules, MIN_RESPONSE_BYTES, Phase, Warning,
+    Envelope, ErrorBody, FieldPath, FieldPattern, FieldRule, FieldRules, FieldTooLarge, MIN_RESPONSE_BYTES, Phase,
+    TooLarge, Warning,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 use crate::options::{answer, parse, text};
@@ -95,7 +97,7 @@ pub(crate) fn envelope(inputs: &[&[u8]], options: &str) -> Result<String, Failur
             let message = format!(
                 "`max_response_bytes` is {most}: the lowest limit is {MIN_RESPONSE_BYTES}, so that an error fits"
             );
-            return Err(Failure::invalid("invalid_limit", message));
+            return Err(Failure::of_options(&["max_response_bytes"], "invalid_limit", message));
         }
         Some(most) => envelope.with_max_response_bytes(most),
         None => envelope,
@@ -112,4 +114,23 @@ impl Error {
         let (field, limit, actual, hint) = (self.field, self.limit, self.actual, self.hint);
         ErrorBody { phase, field, limit, actual, hint, ..body }
     }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LimitOptions {
+    /// The size of each field in UTF-8 bytes.
+    sizes: Map<String, Value>,
+    max_bytes: BTreeMap<String, u64>,
+}
+
+/// Checks what a command is to write. The answer is the error of its envelope, or null if all fields are within their limits.
+pub(crate) fn check_limits(_: &[&[u8]], options: &str) -> Result<String, Failure> {
+    let LimitOptions { sizes, max_bytes } = parse(options)?;
+    let too_large = sizes.iter().filter_map(|(field, size)| {
+        let (actual, limit) = (size.as_u64()?, *max_bytes.get(field)?);
+        let field = FieldPath::root().key(field);
+        (actual > limit).then_some(FieldTooLarge { field, limit, actual, unit: "bytes" })
+    });
+    answer(&TooLarge::new(too_large.collect()).map(ErrorBody::from))
 }

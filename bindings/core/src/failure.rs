@@ -14,6 +14,9 @@ pub struct Failure {
     pub message: String,
     /// What belongs to the kind, as the attempt of a merge.
     pub details: Box<Value>,
+    /// The options that the message names in back quotes. Each language writes them in its own way.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
     /// The input that the message is about; its name precedes the message.
     #[serde(skip)]
     pub(crate) input: Option<usize>,
@@ -43,6 +46,7 @@ impl Failure {
             code: code.into(),
             message: message.to_string(),
             details: Box::new(Value::Null),
+            options: Vec::new(),
             input: None,
         }
     }
@@ -54,6 +58,11 @@ impl Failure {
     pub(crate) fn bug(said: &str) -> Self {
         let message = format!("a bug in Endmark; please report it with the input that causes it: {said}");
         Self::new(FailureKind::Bug, "bug", message)
+    }
+
+    /// The failure for options with these names, which its message has in back quotes.
+    pub(crate) fn of_options(names: &[&str], code: &str, message: impl ToString) -> Self {
+        Self { options: names.iter().map(ToString::to_string).collect(), ..Self::invalid(code, message) }
     }
 
     pub(crate) fn of_input(self, index: usize) -> Self {

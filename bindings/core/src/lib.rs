@@ -35,11 +35,22 @@ use runs::AgentRun;
 /// The table in which cut replies are logged, in SQL that can run twice.
 pub const LOG_TABLE: &str = include_str!("partial_completion_log.sql");
 
+/// The table in which the full values of capped results are kept, in SQL that can run twice.
+pub const OUTPUTS_TABLE: &str = "CREATE TABLE IF NOT EXISTS outputs_of_tools (handle TEXT PRIMARY KEY, value BLOB NOT NULL, used REAL NOT NULL DEFAULT (julianday('now')))";
+/// Keeps a value under a handle: both are its parameters.
+pub const KEEP_OUTPUT: &str = "INSERT OR REPLACE INTO outputs_of_tools (handle, value) VALUES (?, ?)";
+/// Removes the least recently used values above a size in bytes, except for that of a handle: both are its parameters.
+pub const REMOVE_OLDEST_OUTPUTS: &str = "DELETE FROM outputs_of_tools WHERE handle IN (SELECT handle FROM (SELECT handle, sum(length(value)) OVER (ORDER BY used DESC, rowid DESC) AS upto FROM outputs_of_tools) WHERE upto > ?) AND handle <> ?";
+/// Answers the value of a handle. Python may have a SQLite without `RETURNING`.
+pub const READ_OUTPUT: &str = "SELECT value FROM outputs_of_tools WHERE handle = ?";
+/// Notes that the value of a handle was used.
+pub const USE_OUTPUT: &str = "UPDATE outputs_of_tools SET used = julianday('now') WHERE handle = ?";
+
 /// What one function takes and answers.
 type Function = fn(&[&[u8]], &str) -> Result<String, Failure>;
 
 /// Every function by its name, with the names of its inputs; the last one may come several times.
-const FUNCTIONS: [(&str, &[&str], Function); 20] = [
+const FUNCTIONS: [(&str, &[&str], Function); 23] = [
     ("detect", &["text"], detect::detect),
     ("complete", &["text"], detect::complete),
     ("build_resume_prompt", &["last_valid_token"], stitch::build_resume_prompt),
@@ -60,6 +71,9 @@ const FUNCTIONS: [(&str, &[&str], Function); 20] = [
     ("findings_plan", &["results"], findings::plan),
     ("findings_merge", &["results"], findings::merge),
     ("envelope", &["data"], envelope::envelope),
+    ("check_limits", &[], envelope::check_limits),
+    ("check_names", &[], options::check_names),
+    ("token_budget", &[], meter::token_budget),
 ];
 
 /// The names of the inputs of a function or a class, for messages about them.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use endmark::context::count::text;
 use endmark::context::{Admitted, AfterCall, BeforeCall, Meter, Models, NotAdmitted, Tokens, dollars};
+use endmark_setting::Given;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -82,7 +83,7 @@ impl SessionMeter {
     pub(crate) fn new(options: &str) -> Result<Self, Failure> {
         let options: Options = parse(options)?;
         if !(options.max_usd >= 0.0 && options.max_usd.is_finite()) {
-            return Err(Failure::invalid("invalid_options", "`max_usd` must be 0 or more"));
+            return Err(Failure::of_options(&["max_usd"], "invalid_options", "`max_usd` must be 0 or more"));
         }
         #[expect(
             clippy::cast_possible_truncation,
@@ -189,4 +190,26 @@ fn refused(error: &NotAdmitted) -> Failure {
         NotAdmitted::NoPrice(_) => "no_price",
     };
     Failure::new(FailureKind::Budget, code, error)
+}
+
+/// The variables that set the budget of a session. The first one that is set is read.
+const BUDGET_VARIABLES: [&str; 2] = ["ENDMARK_TOKEN_BUDGET", "SRE_AGENT_TOKEN_BUDGET"];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Environment {
+    environment: HashMap<String, String>,
+}
+
+/// The budget that environment variables set, by the rule of the gateway: as `850000`, `850,000` or `850_000`; 0 without any.
+pub(crate) fn token_budget(_: &[&[u8]], options: &str) -> Result<String, Failure> {
+    let Environment { environment } = parse(options)?;
+    let is_set = |name: &&str| environment.get(*name).is_some_and(|written| !written.trim().is_empty());
+    let Some(name) = BUDGET_VARIABLES.into_iter().find(is_set) else { return answer(&0) };
+    let written = environment.get(name).map_or("", |written| written.trim());
+    let tokens = Given::Written(written.to_owned()).count(0).map_err(|_| {
+        let message = format!("{name} is not a number of tokens: `{written}`; write it as 850000 or 850,000");
+        Failure::invalid("invalid_budget", message)
+    })?;
+    answer(&tokens)
 }

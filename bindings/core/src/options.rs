@@ -1,10 +1,13 @@
 //! What the options of several functions have in common.
 
+use std::borrow::Cow;
+
 use endmark::{AskedFrom, Format};
-use serde::Deserialize;
-use serde::Serialize;
+use endmark_failure::nearest;
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+use crate::offsets::Unit;
 
 /// The names of option types in messages.
 const TYPES: [(&str, &str); 5] = [
@@ -23,13 +26,60 @@ pub(crate) fn parse<'o, T: Deserialize<'o>>(options: &'o str) -> Result<T, Failu
         let message = error.inner().to_string();
         // The options are written by the package, so that their columns say nothing to its user.
         let message = message.split(" at line ").next().unwrap_or_default();
+        if let Some(named) = message.strip_prefix("unknown field ") {
+            let known = quoted(named).skip(1);
+            return unknown_option(&path, &known.collect::<Vec<_>>());
+        }
         let kind = TYPES.iter().find(|(kind, _)| message.ends_with(&format!("expected {kind}")));
         let message = kind.map_or(message.to_owned(), |(kind, shown)| message.replace(kind, shown));
-        let is_named = path == "." || message.contains(&format!("`{path}`"));
-        Failure::invalid("invalid_options", if is_named { message } else { format!("`{path}`: {message}") })
+        if path == "." {
+            let missing: Vec<&str> = quoted(&message).collect();
+            return Failure::of_options(&missing, "invalid_options", &message);
+        }
+        Failure::of_options(&[&path], "invalid_options", format!("`{path}`: {message}"))
     })?;
     let ended = deserializer.end();
     ended.map(|()| read).map_err(|error| Failure::invalid("invalid_options", error))
+}
+
+/// The words of a message in back quotes.
+fn quoted(message: &str) -> impl Iterator<Item = &str> {
+    message.split('`').skip(1).step_by(2)
+}
+
+/// The failure for an option that does not exist, with the one that was probably meant. In a path the known names are those of its
+/// last part.
+fn unknown_option(path: &str, known: &[&str]) -> Failure {
+    let (before, name) = path.rsplit_once('.').map_or(("", path), |(before, name)| (before, name));
+    let full = |name: &str| if before.is_empty() { name.to_owned() } else { format!("{before}.{name}") };
+    let Some(meant) = nearest(name, known.iter().map(ToString::to_string)) else {
+        let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+        let message = format!("unknown option `{path}`: use {}", names.join(", "));
+        let mentioned: Vec<&str> = [path].into_iter().chain(known.iter().copied()).collect();
+        return Failure::of_options(&mentioned, "invalid_options", message);
+    };
+    let meant = full(&meant);
+    let message = format!("unknown option `{path}`: did you mean `{meant}`?");
+    Failure::of_options(&[path, &meant], "invalid_options", message)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Names<'n> {
+    #[serde(borrow)]
+    given: Vec<Cow<'n, str>>,
+    #[serde(borrow)]
+    known: Vec<Cow<'n, str>>,
+}
+
+/// Refuses names of options that a package reads itself, as [`parse`] does with all others.
+pub(crate) fn check_names(_: &[&[u8]], options: &str) -> Result<String, Failure> {
+    let Names { given, known } = parse(options)?;
+    let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
+    match given.iter().find(|name| !known.contains(&name.as_ref())) {
+        Some(name) => Err(unknown_option(name, &known)),
+        None => answer(&()),
+    }
 }
 
 /// Writes the answer of a function.
@@ -55,18 +105,19 @@ pub(crate) fn text<'i>(inputs: &[&'i [u8]], index: usize) -> Result<&'i str, Fai
 /// A format by its name.
 pub(crate) fn format(name: &str, marker: Option<&str>) -> Result<Format, Failure> {
     Format::parse(name, marker)
-        .map_err(|error| Failure::invalid("invalid_format", format!("`format`: {error}")))
+        .map_err(|error| Failure::of_options(&["format"], "invalid_format", format!("`format`: {error}")))
 }
 
 /// From where the model was asked to continue.
 pub(crate) fn asked_from(name: &str) -> Result<AskedFrom, Failure> {
     let unknown = || format!("unknown `from`: `{name}`: use cut, token or unknown");
-    AskedFrom::parse(name).ok_or_else(|| Failure::invalid("invalid_from", unknown()))
+    AskedFrom::parse(name).ok_or_else(|| Failure::of_options(&["from"], "invalid_from", unknown()))
 }
 
 /// The failure for a word that an option does not have.
 pub(crate) fn unknown(option: &str, word: &str, known: &str) -> Failure {
-    Failure::invalid("invalid_options", format!("unknown `{option}`: `{word}`: use {known}"))
+    let message = format!("unknown `{option}`: `{word}`: use {known}");
+    Failure::of_options(&[option], "invalid_options", message)
 }
 
 /// The failure for a method that an object does not have.
@@ -81,6 +132,8 @@ pub(crate) struct NamedFormat {
     format: String,
     #[serde(default)]
     marker: Option<String>,
+    #[serde(default)]
+    pub(crate) offsets: Unit,
 }
 
 impl NamedFormat {

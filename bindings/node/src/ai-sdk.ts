@@ -12,7 +12,7 @@ import { Outputs } from "./context.js";
 import { json } from "./core.js";
 import { EndmarkError } from "./errors.js";
 import {
-  MAX_COMPONENT_CHARS, askFailed, isNotCut, isWhole, pipelineFor, reader, shortener, shownFor, sum, textOf, withMethods, type ComponentOptions,
+  MAX_COMPONENT_CHARS, askFailed, checkOptions, isNotCut, isWhole, pipelineFor, reader, shortener, shownFor, sum, textOf, withMethods, type ComponentOptions,
 } from "./frameworks.js";
 import { AskFailed, Pipeline, type Ask, type Correction, type Outcome, type Reply } from "./recovery.js";
 import { detect } from "./texts.js";
@@ -79,6 +79,7 @@ interface Recovered {
 }
 
 export function createEndmark(options: EndmarkOptions = {}): Endmark {
+  checkOptions(options, "continuationTokens");
   const outputs = options.outputs ?? new Outputs();
   const maxChars = options.maxResultChars ?? MAX_COMPONENT_CHARS;
   const recovery = new Recovery(options);

@@ -3,7 +3,7 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { types } from "node:util";
 
-import { camel, json, kind, later, now, snake, Stateful, type Request } from "./core.js";
+import { camel, checkNames, copied, json, kind, later, now, onFile, snake, Stateful, type Request } from "./core.js";
 import { InvalidInput } from "./errors.js";
 import { native, type Input, type NativeOutputs } from "./native.js";
 
@@ -24,9 +24,11 @@ export class Outputs {
   readonly #secret = randomBytes(32);
   #bytes = 0;
 
-  constructor(path?: string, { maxBytes = 64 << 20 }: { maxBytes?: number } = {}) {
+  constructor(path?: string, options: { maxBytes?: number } = {}) {
+    checkNames(options, ["maxBytes"]);
+    const { maxBytes = 64 << 20 } = options;
     this.#maxBytes = maxBytes;
-    if (path !== undefined) this.#file = new native.OutputsFile(path, maxBytes);
+    if (path !== undefined) this.#file = onFile(() => new native.OutputsFile(path, maxBytes));
   }
 
   /** The handle of a value: the same for the same value, so that a conversation that is sent again stays the same. */
@@ -37,7 +39,8 @@ export class Outputs {
   /** Keeps a value under a handle. */
   keep(handle: string, value: Input): void {
     const bytes = typeof value === "string" ? Buffer.from(value) : value;
-    if (this.#file) return this.#file.keep(handle, bytes);
+    const file = this.#file;
+    if (file) return onFile(() => file.keep(handle, bytes));
     this.#remove(handle);
     this.#kept.set(handle, bytes);
     this.#bytes += bytes.length;
@@ -49,7 +52,8 @@ export class Outputs {
 
   /** The full value. Throws `InvalidInput` with the code `unknown_handle` if there is none. */
   get(handle: string): Uint8Array {
-    const value = this.#file ? this.#file.get(handle) : this.#kept.get(handle);
+    const file = this.#file;
+    const value = file ? onFile(() => file.get(handle)) : this.#kept.get(handle);
     if (!value) throw new InvalidInput(`no output is kept under the handle \`${handle}\`; it may have been removed`, "unknown_handle");
     if (!this.#file) {
       // A map is in the order of insertion.
@@ -129,7 +133,7 @@ export interface Capped {
 
 const capping = (value: Input, { outputs, ...options }: CapOptions = {}): Request<Capped> => {
   // Bytes could be changed before they are kept.
-  const kept = outputs && typeof value !== "string" ? Uint8Array.from(value) : value;
+  const kept = outputs && value !== undefined ? copied(value) : value;
   const handle = outputs && typeof kept !== "undefined" ? outputs.handle(kept) : null;
   return {
     function: "cap",
@@ -211,7 +215,11 @@ export interface Compacted<R> {
   readonly isCompacted: boolean;
 }
 
-const body = (request: unknown): Input => (types.isUint8Array(request) ? request : typeof request === "string" ? request : json(request));
+function body(request: unknown): Input {
+  if (types.isUint8Array(request) || typeof request === "string") return request;
+  if (typeof request === "object" && request !== null) return json(request);
+  throw new InvalidInput(`expected a string, a Uint8Array or a request, not ${kind(request)}`, "invalid_argument");
+}
 
 const compaction = <R = any>(request: R, format: WireFormat, options: CompactOptions = {}): Request<Compacted<R>> => ({
   function: "compact",
@@ -238,10 +246,10 @@ export interface Count {
   readonly pricesAsOf: string;
 }
 
-const counting = (text: unknown, model: string, options: { format?: WireFormat; at?: number } = {}): Request<Count> => ({
+const counting = (text: unknown, model: string, { format, ...options }: { format?: WireFormat; at?: number } = {}): Request<Count> => ({
   function: "count",
   inputs: [body(text)],
-  options: { model, at: options.at, for: options.format },
+  options: { model, for: format, ...options },
   read: camel,
 });
 
@@ -286,6 +294,13 @@ export interface Usage {
   readonly tokensLeft: number | null;
 }
 
+const budgetOf = now((environment: object): Request<number> => ({
+  function: "token_budget",
+  inputs: [],
+  options: { environment: { ...environment } },
+  read: (answer) => answer,
+}));
+
 /**
  * What one session may spend, and what it has spent. A budget of 0 means unlimited. The amount is held before each call and settled
  * after it, so that parallel calls cannot exceed the budget.
@@ -299,11 +314,7 @@ export class Meter {
 
   /** A meter with the budget of `ENDMARK_TOKEN_BUDGET`, else of `SRE_AGENT_TOKEN_BUDGET`, as `850000`, `850,000` or `850_000`. */
   static fromEnvironment(environment: Record<string, string | undefined> = process.env): Meter {
-    const set = ["ENDMARK_TOKEN_BUDGET", "SRE_AGENT_TOKEN_BUDGET"].find((name) => environment[name]?.trim());
-    if (set === undefined) return new Meter();
-    const written = environment[set]?.trim() ?? "";
-    if (!/^\d[\d,_]*$/.test(written)) throw new InvalidInput(`${set} is not a number of tokens: ${written}`, "invalid_budget");
-    return new Meter({ maxTokens: Number(written.replace(/[,_]/g, "")) });
+    return new Meter({ maxTokens: budgetOf(environment) });
   }
 
   /**
@@ -319,9 +330,9 @@ export class Meter {
    * nothing.
    */
   afterCall(admitted: Admitted, given: { tokens?: Tokens | undefined; text?: string | undefined; at?: number } = {}): CallCost {
-    const { tokens, text, at } = given;
+    const { tokens, ...rest } = given;
     if (tokens !== undefined && typeof tokens !== "object") throw new InvalidInput(`\`tokens\` is ${kind(tokens)}`, "invalid_usage");
-    return camel(this.#meter.call("after_call", [], { id: admitted.id, tokens: tokens && snake(tokens), text, at }));
+    return camel(this.#meter.call("after_call", [], { id: admitted.id, tokens: tokens && snake(tokens), ...rest }));
   }
 
   usage(): Usage {

@@ -2,7 +2,7 @@
 
 import { types } from "node:util";
 
-import { InternalError, InvalidInput, raised } from "./errors.js";
+import { FileError, InternalError, InvalidInput, camelName, raised } from "./errors.js";
 import { native, type Answer, type Input, type NativeStateful } from "./native.js";
 
 /** A larger text is worked on by a thread of Node's pool, where the caller awaits the answer. */
@@ -15,6 +15,9 @@ export interface Request<T> {
   options: object;
   read(answer: any): T;
 }
+
+/** What a value is converted to for an input. */
+export const copied = (value: Input): Input => (typeof value === "string" ? value : Uint8Array.from(checked([value])[0] as Uint8Array));
 
 /** A function that is called at once. */
 export function now<A extends unknown[], T>(make: (...given: A) => Request<T>): (...given: A) => T {
@@ -59,11 +62,36 @@ function answered({ answer, failure }: Answer): any {
 }
 
 function checked(inputs: Input[]): Input[] {
-  const wrong = inputs.find((input: unknown) => typeof input !== "string" && !types.isUint8Array(input));
-  if (wrong !== undefined || inputs.includes(undefined as never)) {
-    throw new InvalidInput(`expected a string or a Uint8Array, not ${kind(wrong)}`, "invalid_argument");
+  for (const input of inputs) {
+    if (typeof input === "string") continue;
+    if (!types.isUint8Array(input)) throw new InvalidInput(`expected a string or a Uint8Array, not ${kind(input)}`, "invalid_argument");
+    if (isDetached(input)) throw new InvalidInput("the memory of a Uint8Array was transferred to another thread", "invalid_argument");
   }
   return inputs;
+}
+
+/** Whether an array's memory belongs to another thread: it looks empty. Node 20 has no property for it. */
+function isDetached({ length, buffer }: Uint8Array): boolean {
+  if (length > 0) return false;
+  try {
+    return new Uint8Array(buffer).length < 0;
+  } catch {
+    return true;
+  }
+}
+
+/** Does something with a SQLite file. */
+export function onFile<T>(work: () => T): T {
+  try {
+    const result = work();
+    return types.isPromise(result) ? (result.catch(rethrown) as T) : result;
+  } catch (error) {
+    return rethrown(error);
+  }
+}
+
+function rethrown(error: unknown): never {
+  throw Object.assign(new FileError(error instanceof Error ? error.message : String(error), "file"), { cause: error });
 }
 
 /** What a value is, for a message. */
@@ -85,16 +113,25 @@ export function json(value: unknown): string {
   }
 }
 
+const snakeName = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
 /** Names as Rust has them. What is null or missing is left out. */
 export function snake(options: object): object {
   const named = Object.entries(options).filter(([, value]) => value != null);
-  return Object.fromEntries(named.map(([name, value]) => [name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), value]));
+  return Object.fromEntries(named.map(([name, value]) => [snakeName(name), value]));
 }
+
+/** Refuses names of options that are read here, as the addon does with those that it reads. */
+export const checkNames = now((options: object, known: readonly string[]): Request<void> => ({
+  function: "check_names",
+  inputs: [],
+  options: { given: Object.keys(options).map(snakeName), known: known.map(snakeName) },
+  read: () => undefined,
+}));
 
 /** Names as JavaScript has them. */
 export function camel(value: any): any {
-  const named = Object.entries(value);
-  return Object.fromEntries(named.map(([name, member]) => [name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase()), member]));
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [camelName(name), member]));
 }
 
 /** What offsets count, so that they index what was given. */

@@ -8,7 +8,7 @@
 import { writeSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { json, now, snake, type Request } from "./core.js";
+import { camel, json, now, snake, type Request } from "./core.js";
 import { InvalidInput } from "./errors.js";
 
 /** What is known of a field, by which a cut of a backend is found. `field` is a path from `data`, in which `[*]` is every item. */
@@ -80,15 +80,20 @@ export const document = now((data: unknown = null, { error, rules = [], ...optio
  * for a field with more UTF-8 bytes than its limit.
  */
 export function checkLimits(fields: Readonly<Record<string, unknown>>, maxBytes: Readonly<Record<string, number>>): void {
-  for (const [field, limit] of Object.entries(maxBytes)) {
-    const value = fields[field];
-    if (value == null) continue;
-    const actual = Buffer.byteLength(typeof value === "string" ? value : json(value));
-    if (actual <= limit) continue;
-    const message = `${field} has ${actual} bytes; it may have ${limit}`;
-    throw new CommandFailed("FIELD_TOO_LARGE", message, { exitCode: 2, phase: "validation", field, limit, actual });
-  }
+  const size = (value: unknown) => Buffer.byteLength(typeof value === "string" ? value : json(value));
+  const given = Object.keys(maxBytes).filter((field) => fields[field] != null);
+  const error = overLimit(Object.fromEntries(given.map((field) => [field, size(fields[field])])), maxBytes);
+  if (!error) return;
+  const { code, message, ...details } = error;
+  throw new CommandFailed(code, message, camel(details));
 }
+
+const overLimit = now((sizes: object, maxBytes: object): Request<any> => ({
+  function: "check_limits",
+  inputs: [],
+  options: { sizes, maxBytes },
+  read: (answer) => answer,
+}));
 
 export interface AnswerOptions extends Omit<DocumentOptions, "error" | "durationMs"> {
   /** Limits of the fields of the command's first argument that is an object (yargs), by name. */

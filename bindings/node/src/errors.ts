@@ -61,13 +61,7 @@ export interface Exhausted {
  * The attempts are used up, and the reply is still not whole. `code` is `attempts`, `no_progress`, `ambiguous`, `refused`, `rejected`,
  * `budget` or `stopped`; `cause` is what the last request that brought no answer threw.
  */
-export class ResumeExhausted extends EndmarkError implements Exhausted {
-  declare readonly attempts: number;
-  declare readonly mergedRaw: string;
-  declare readonly verifiedLength: number;
-  declare readonly text: string;
-  declare readonly best: string | null;
-
+export class ResumeExhausted extends EndmarkError {
   constructor(message: string, code: string, exhausted: Exhausted, cause?: unknown) {
     super(message, code);
     const { attempts, mergedRaw, verifiedLength, text, best } = exhausted;
@@ -75,6 +69,8 @@ export class ResumeExhausted extends EndmarkError implements Exhausted {
     if (cause !== undefined) this.cause = cause;
   }
 }
+
+export interface ResumeExhausted extends Exhausted {}
 
 /**
  * The provider refused, filtered, paused or gave up the reply, or ended it with an unknown word, so that nothing was asked.
@@ -113,9 +109,22 @@ export class InvalidReply extends EndmarkError {
   }
 }
 
+/** A SQLite file cannot be opened, read or written. `code` is `file`. */
+export class FileError extends EndmarkError {}
+
+/** The options that have another name here than in the addon. */
+const NAMES: Readonly<Record<string, string>> = { for: "format", from: "askedFrom" };
+
+/** A name as JavaScript has it. */
+export function camelName(name: string): string {
+  return name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+}
+
 /** Returns the error for a failure of the addon. */
 export function raised(failure: string): EndmarkError {
-  const { kind, code, message, details } = JSON.parse(failure);
+  const { kind, code, details, options = [], message: written } = JSON.parse(failure);
+  const named = (quoted: string, name: string) => (options.includes(name) ? `\`${NAMES[name] ?? camelName(name)}\`` : quoted);
+  const message: string = written.replace(/`([^`]*)`/g, named);
   switch (kind) {
     case "merge":
       return new MergeError(message, code, details.attempt, details.verified_len);

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use endmark_bindings::{KEEP_OUTPUT, LOG_TABLE, OUTPUTS_TABLE, READ_OUTPUT, REMOVE_OLDEST_OUTPUTS, USE_OUTPUT};
 use napi::bindgen_prelude::{AsyncTask, Buffer, Error, Result, Uint8Array};
 use napi::{Env, Task};
 use napi_derive::napi;
@@ -12,11 +13,6 @@ use serde_json::Value;
 /// How long a writer waits for another process: on a thread of Node's pool, and on that of the event loop.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PATIENCE_OF_LOOP: Duration = Duration::from_secs(5);
-
-/// As the package's Python makes it: both may use one file.
-const OUTPUTS_TABLE: &str = "CREATE TABLE IF NOT EXISTS outputs_of_tools (handle TEXT PRIMARY KEY, value BLOB NOT NULL, used REAL NOT NULL DEFAULT (julianday('now')))";
-/// Removes the least recently used values above a size, except for one.
-const REMOVE_OLDEST: &str = "DELETE FROM outputs_of_tools WHERE handle IN (SELECT handle FROM (SELECT handle, sum(length(value)) OVER (ORDER BY used DESC, rowid DESC) AS upto FROM outputs_of_tools) WHERE upto > ?1) AND handle <> ?2";
 
 fn failed(error: rusqlite::Error) -> Error {
     Error::from_reason(error.to_string())
@@ -47,7 +43,7 @@ impl LogFile {
     /// Opens the file, and makes the table if it is not there.
     #[napi(constructor)]
     pub fn new(path: String) -> Result<Self> {
-        let file = File::open(&path, endmark_bindings::LOG_TABLE, PATIENCE)?;
+        let file = File::open(&path, LOG_TABLE, PATIENCE)?;
         Ok(Self(Arc::new(Mutex::new(file))))
     }
 
@@ -111,9 +107,8 @@ impl OutputsFile {
     #[napi]
     pub fn keep(&self, handle: String, value: Uint8Array) -> Result<()> {
         let connection = self.0.connection()?;
-        let sql = "INSERT OR REPLACE INTO outputs_of_tools (handle, value) VALUES (?1, ?2)";
-        connection.execute(sql, params![handle, value.as_ref()]).map_err(failed)?;
-        connection.execute(REMOVE_OLDEST, params![self.1, handle]).map_err(failed)?;
+        connection.execute(KEEP_OUTPUT, params![handle, value.as_ref()]).map_err(failed)?;
+        connection.execute(REMOVE_OLDEST_OUTPUTS, params![self.1, handle]).map_err(failed)?;
         Ok(())
     }
 
@@ -121,8 +116,9 @@ impl OutputsFile {
     #[napi]
     pub fn get(&self, handle: String) -> Result<Option<Buffer>> {
         let connection = self.0.connection()?;
-        let sql = "UPDATE outputs_of_tools SET used = julianday('now') WHERE handle = ?1 RETURNING value";
-        let found = connection.query_row(sql, params![handle], |row| row.get::<_, Vec<u8>>(0)).optional();
+        let read = |row: &rusqlite::Row<'_>| row.get::<_, Vec<u8>>(0);
+        let found = connection.query_row(READ_OUTPUT, params![handle], read).optional();
+        connection.execute(USE_OUTPUT, params![handle]).map_err(failed)?;
         Ok(found.map_err(failed)?.map(Buffer::from))
     }
 

@@ -1,7 +1,7 @@
 /** What the components for frameworks have in common. */
 
 import { contextLater, count, readTool, type Admitted, type Meter, type Outputs, type ReadTool, type Tokens } from "./context.js";
-import { json, now, type Request } from "./core.js";
+import { checkNames, json, now, type Request } from "./core.js";
 import { EndmarkError, InvalidReply, NotAdmitted, NotResumed } from "./errors.js";
 import { AskFailed, MAX_RESUME_ATTEMPTS, Pipeline, type Ask, type Logger } from "./recovery.js";
 import { detect } from "./texts.js";
@@ -14,6 +14,11 @@ export interface ComponentOptions {
   outputs?: Outputs | undefined;
   log?: Logger | undefined;
   taskId?: string | undefined;
+}
+
+/** Refuses options that no component has, or that this one does not have beside those of all. */
+export function checkOptions(options: ComponentOptions, ...own: string[]): void {
+  checkNames(options, ["maxAttempts", "maxResultChars", "outputs", "log", "taskId", ...own]);
 }
 
 export const MAX_COMPONENT_CHARS = 20_000;

@@ -165,8 +165,8 @@ export class AgentRun {
   }
 
   /** Takes what the agent printed, in parts of any size. */
-  output(part: Input = "", { seconds, usage }: Progress = {}): AgentRunSnapshot {
-    return snapshot(this.#run.call("output", [part], { seconds, usage: usage && snake(usage) }));
+  output(part: Input = "", { usage, ...options }: Progress = {}): AgentRunSnapshot {
+    return snapshot(this.#run.call("output", [part], { ...options, usage: usage && snake(usage) }));
   }
 
   /** The attempt is over. */

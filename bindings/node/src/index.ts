@@ -15,7 +15,7 @@ export {
   type CompactOptions, type Compacted, type Count, type Excerpt, type ReadTool, type Tokens, type Usage, type WireFormat,
 } from "./context.js";
 export {
-  EndmarkError, InternalError, InvalidInput, InvalidReply, Malformed, MergeError, NotAdmitted, NotResumed, ResumeExhausted,
+  EndmarkError, FileError, InternalError, InvalidInput, InvalidReply, Malformed, MergeError, NotAdmitted, NotResumed, ResumeExhausted,
   type Exhausted, type Problem,
 } from "./errors.js";
 export * as envelope from "./envelope.js";

@@ -9,7 +9,7 @@
 
 import { Outputs } from "./context.js";
 import {
-  MAX_COMPONENT_CHARS, askFailed, isNotCut, isWhole, pipelineFor, reader, shortener, shownFor, sum, textOf, type ComponentOptions,
+  MAX_COMPONENT_CHARS, askFailed, checkOptions, isNotCut, isWhole, pipelineFor, reader, shortener, shownFor, sum, textOf, type ComponentOptions,
 } from "./frameworks.js";
 import type { Ask, Correction, Outcome, Reply } from "./recovery.js";
 
@@ -26,6 +26,7 @@ interface Cut {
 export function endmarkMiddleware(options: ComponentOptions = {}): any {
   // Not an import: the package works without LangChain.
   const { tool } = require("@langchain/core/tools");
+  checkOptions(options);
   const outputs = options.outputs ?? new Outputs();
   const maxChars = options.maxResultChars ?? MAX_COMPONENT_CHARS;
   const { execute, ...described } = reader(outputs, maxChars);

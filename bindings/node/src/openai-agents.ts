@@ -11,8 +11,8 @@
 import { Outputs, type Admitted, type Tokens } from "./context.js";
 import { NotResumed } from "./errors.js";
 import {
-  Budget, CLOSING, MAX_COMPONENT_CHARS, askFailed, isCutStop, isNotCut, isWhole, pipelineFor, reader, shortener, shownFor, sum, withMethods,
-  type BudgetOptions, type ComponentOptions,
+  Budget, CLOSING, MAX_COMPONENT_CHARS, askFailed, checkOptions, isCutStop, isNotCut, isWhole, pipelineFor, reader, shortener, shownFor, sum,
+  withMethods, type BudgetOptions, type ComponentOptions,
 } from "./frameworks.js";
 import { AskFailed, type Ask, type Correction, type Outcome, type Reply } from "./recovery.js";
 
@@ -46,22 +46,23 @@ interface Received extends Pick<Reply, "ending"> {
 const NO_USAGE = { requests: 1, inputTokens: 0, outputTokens: 0, totalTokens: 0, inputTokensDetails: [], outputTokensDetails: [] };
 
 export function createEndmark(options: EndmarkOptions = {}): Endmark {
+  checkOptions(options, "continuationTokens", "meter", "assumeOutputTokens");
   const outputs = options.outputs ?? new Outputs();
   const { execute, name: readName, schema, ...described } = reader(outputs, options.maxResultChars ?? MAX_COMPONENT_CHARS);
   const wrapped = new WeakMap<object, object>();
   const wrapModel = (model: Model, name: string): Model => {
     if (!wrapped.has(model)) {
       const made = new WholeModel(model, name, { ...options, outputs }, readName);
-      const [getResponse, getStreamedResponse] = [made.getResponse.bind(made), made.getStreamedResponse.bind(made)];
-      wrapped.set(model, withMethods(model, { getResponse, getStreamedResponse }));
+      const methods = { getResponse: made.getResponse.bind(made), getStreamedResponse: made.getStreamedResponse.bind(made) };
+      wrapped.set(model, withMethods(model, methods));
     }
     return wrapped.get(model);
   };
   return {
     outputs,
     wrap(given, name) {
-      if (!("getModel" in given)) return wrapModel(given, name ?? (given as any)._model ?? "");
       const provider: any = given;
+      if (!("getModel" in given)) return wrapModel(given, name ?? provider._model ?? "");
       return withMethods(given, { getModel: async (asked?: string) => wrapModel(await provider.getModel(asked), name ?? asked ?? "") });
     },
     readTool: {
@@ -114,7 +115,7 @@ class WholeModel {
   async getResponse(given: ModelRequest): Promise<any> {
     const request = await this.#capped(given);
     const { stop, ...response } = await this.#answered(request, false);
-    return (await this.#recovered(request, { ...response, stop } as Received, false)) ?? response;
+    return (await this.#recovered(request, { ...response, stop }, false)) ?? response;
   }
 
   /** The events as they come. The end of a reply is held until the reply is whole. */
@@ -177,7 +178,7 @@ class WholeModel {
       const outcome = await pipelineFor(this.options, isCut || request.outputType !== "text").run(ask, reply, { isSent, taskId: this.options.taskId, turnNumber });
       return answers.length || first.ending ? mended(first, { call, outcome, answers }) : undefined;
     } catch (error) {
-      // The SDK has a handler for refusals.
+      // The SDK handles refusals.
       const isRefusal = error instanceof NotResumed && !isCut && partsOf(output).some((part) => part.type === "refusal");
       if (isRefusal || (!(error instanceof NotResumed) && isNotCut(error, isCut))) return undefined;
       throw error;
@@ -203,8 +204,8 @@ class WholeModel {
   #admitted(request: ModelRequest, isContinuation: boolean): { admitted: Admitted | undefined; asked: ModelRequest } {
     const { systemInstructions, input, tools, modelSettings } = request;
     const admitted = this.budget.admit(this.name, [systemInstructions, input, tools], { limit: modelSettings.maxTokens, isContinuation });
-    if (!admitted?.isClosing) return { admitted, asked: { ...request } };
-    return { admitted, asked: withoutTools(request, [message("user", CLOSING)], admitted.maxOutputTokens) };
+    const asked = admitted?.isClosing ? withoutTools(request, [message("user", CLOSING)], admitted.maxOutputTokens) : { ...request };
+    return { admitted, asked };
   }
 
   #continuation(request: ModelRequest, asked: Ask, toolName: string | undefined): ModelRequest {
@@ -255,9 +256,8 @@ function tokensOf(usage: any): Tokens | undefined {
 
 const partsOf = (output: Item[]): any[] => output.filter((item) => item.type === "message").flatMap((item) => item.content);
 const textOf = (output: Item[]): string => partsOf(output).map((part) => (part.type === "output_text" ? part.text : "")).join("");
-/** All that the model wrote. */
-const written = (output: Item[]): string => textOf(output) + output.map((item) => (item.type === "function_call" ? item.arguments : "")).join("");
-/** Whether the SDK refuses a reply that reached its limit without a text. */
+const written = (output: Item[]): string => textOf(output) + output.map((item) => item.arguments ?? "").join("");
+/** The SDK refuses a reply that reached its limit without a text. */
 const isEmptyAtLimit = (error: any): boolean => error?.name === "ModelBehaviorError" && /finish_reason='length'/.test(error.message);
 
 function replied({ output, usage, stop, ending }: Received, text: string): Reply {

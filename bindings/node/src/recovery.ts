@@ -1,6 +1,6 @@
 /** The recovery of a cut reply around any client: detect, ask for the rest, join, validate, correct. */
 
-import { camel, json, kind, snake, Stateful } from "./core.js";
+import { camel, json, kind, onFile, snake, Stateful } from "./core.js";
 import { EndmarkError, InvalidInput, InvalidReply, NotResumed, ResumeExhausted } from "./errors.js";
 import { native, type NativeLog } from "./native.js";
 import type { Format, Seam } from "./texts.js";
@@ -148,11 +148,11 @@ export class Log implements Logger {
   readonly #file: NativeLog;
 
   constructor(path: string) {
-    this.#file = new native.LogFile(path);
+    this.#file = onFile(() => new native.LogFile(path));
   }
 
   async write(row: LogRow, taskId: string, turnNumber: number): Promise<void> {
-    await this.#file.write(json(row), taskId, turnNumber);
+    await onFile(() => this.#file.write(json(row), taskId, turnNumber));
   }
 
   close(): void {
@@ -199,9 +199,9 @@ export class Pipeline {
    * or `InvalidReply`, and with whatever `ask` throws except `AskFailed`.
    */
   async run(ask: (request: Ask | Correction) => Promise<Reply> | Reply, first: Reply, options: RunOptions = {}): Promise<Outcome> {
-    const { taskId = "", turnNumber = 1, isSent } = options;
-    const reply = snake(received("the first reply", first));
-    const recovery = new Stateful("recovery", [first.text], { ...this.#options, isSent, reply });
+    const { taskId = "", turnNumber = 1, ...rest } = options;
+    const { join: _, ...reply } = received("the first reply", first);
+    const recovery = new Stateful("recovery", [first.text], { ...this.#options, ...rest, reply: snake(reply) });
     let step = await recovery.later("next");
     let cause: unknown;
     try {
@@ -209,9 +209,9 @@ export class Pipeline {
         const request = step.step === "resume" ? new Ask(camel(step)) : new Correction(camel(step));
         try {
           const answer = await ask(request);
-          const reply = snake(received("what `ask` returned", answer));
+          const { join = "prompted", ...reply } = received("what `ask` returned", answer);
           if (request instanceof Correction) step = await recovery.later("corrected", [answer.text], reply);
-          else step = await recovery.later("resumed", [answer.text], { reply, join: answer.join ?? "prompted" });
+          else step = await recovery.later("resumed", [answer.text], { reply: snake(reply), join });
         } catch (failure) {
           if (!(failure instanceof AskFailed)) throw failure;
           cause = failure.cause ?? failure;
@@ -234,13 +234,13 @@ export class Pipeline {
 }
 
 /** What the addon is given of a reply beside its text. */
-function received(what: string, reply: Reply): object {
+function received(what: string, reply: Reply): Omit<Reply, "text"> {
   if (typeof reply?.text !== "string") {
     const found = reply == null || typeof reply !== "object" ? kind(reply) : `a value whose \`text\` is ${kind(reply.text)}`;
     throw new InvalidInput(`${what} is not a reply with a \`text\`, but ${found}`, "invalid_reply");
   }
-  const { stop, ending, outputTokens, limit, reasoned } = reply;
-  return { stop, ending, outputTokens, limit, reasoned };
+  const { text: _, ...rest } = reply;
+  return rest;
 }
 
 function outcome(done: any, cause: unknown, stop: string | undefined): Outcome {

@@ -75,7 +75,7 @@ export interface Completed {
 const completion = (text: Input, format: Format = "json", options: Marked = {}): Request<Completed> => ({
   function: "complete",
   inputs: [text],
-  options: { format, ...options },
+  options: { format, offsets: unit(text), ...options },
   read: (answer) => ({ ...camel(answer), unfinished: answer.unfinished.map(camel) }),
 });
 
@@ -122,10 +122,10 @@ export interface MergeOptions extends Marked {
   askedFrom?: AskedFrom;
 }
 
-const merging = (initial: string, continuation: string, format: Format = "json", options: MergeOptions = {}): Request<Merged> => ({
+const merging = (initial: string, continuation: string, format: Format = "json", { askedFrom: from = "unknown", ...options }: MergeOptions = {}): Request<Merged> => ({
   function: "merge_chunks",
   inputs: [initial, continuation],
-  options: { format, marker: options.marker, from: options.askedFrom ?? "unknown", offsets: "utf16" },
+  options: { format, from, offsets: "utf16", ...options },
   read: ({ text, seam, verdict }) => ({ text, seam: camel(seam), verdict: camel(verdict) }),
 });
 
@@ -145,10 +145,10 @@ export interface Stitched {
   readonly error: { readonly code: string; readonly message: string } | null;
 }
 
-const stitching = (parts: readonly string[], format: Format = "auto", options: MergeOptions = {}): Request<Stitched> => ({
+const stitching = (parts: readonly string[], format: Format = "auto", { askedFrom: from = "unknown", ...options }: MergeOptions = {}): Request<Stitched> => ({
   function: "stitch",
   inputs: [...parts],
-  options: { format, marker: options.marker, from: options.askedFrom ?? "unknown", offsets: "utf16" },
+  options: { format, from, offsets: "utf16", ...options },
   read: (answer) => ({ ...answer, seams: answer.seams.map(camel) }),
 });
 

@@ -2,7 +2,9 @@
 //!
 //! The package's Python files give it types. What it decides, it decides in `endmark-bindings`.
 
-use endmark_bindings::{Failure, LOG_TABLE, Object};
+use endmark_bindings::{
+    Failure, KEEP_OUTPUT, LOG_TABLE, OUTPUTS_TABLE, Object, READ_OUTPUT, REMOVE_OLDEST_OUTPUTS, USE_OUTPUT,
+};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyTypeError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
@@ -141,5 +143,10 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Stateful>()?;
     module.add("NativeError", module.py().get_type::<NativeError>())?;
     module.add("LOG_TABLE", LOG_TABLE)?;
+    module.add("OUTPUTS_TABLE", OUTPUTS_TABLE)?;
+    module.add("KEEP_OUTPUT", KEEP_OUTPUT)?;
+    module.add("REMOVE_OLDEST_OUTPUTS", REMOVE_OLDEST_OUTPUTS)?;
+    module.add("READ_OUTPUT", READ_OUTPUT)?;
+    module.add("USE_OUTPUT", USE_OUTPUT)?;
     module.add("VERSION", env!("CARGO_PKG_VERSION"))
 }

@@ -209,3 +209,35 @@ def test_a_client_that_is_not_async_is_an_error_and_leaves_a_row(tmp_path):
     with endmark.Log(path) as log, pytest.raises(endmark.InvalidInput, match="`ask` is not async: it returned a Reply"):
         asyncio.run(resume_if_truncated_async(lambda ask: Reply("", "stop"), Reply(DOCUMENT[:20], "length"), log=log))
     assert [row[-1] for row in rows(path)] == ["EXHAUSTED"]
+
+
+class Answered(Exception):
+    def __init__(self, status_code):
+        super().__init__(f"status {status_code}")
+        self.status_code = status_code
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize(("status", "requests"), [(400, 1), (401, 1), (404, 1), (408, 2), (429, 2), (500, 2), (None, 2)])
+def test_a_component_asks_once_where_the_provider_refuses_the_request_itself(status, requests, is_async):
+    from types import SimpleNamespace
+
+    from endmark import _frameworks
+
+    asked = []
+    settings = SimpleNamespace(max_attempts=2, log=None, task_id="")
+    first = _frameworks.Received("The cat sat on", (), "length", None, None)
+
+    def ask(continuation):
+        asked.append(continuation)
+        raise Answered(status) if len(asked) % 2 else RuntimeError("wrapped") from Answered(status)
+
+    async def ask_later(continuation):
+        return ask(continuation)
+
+    with pytest.raises(endmark.ResumeExhausted) as raised:
+        if is_async:
+            asyncio.run(_frameworks.recover_async(first, ask_later, settings, is_json=False, turn_number=1))
+        else:
+            _frameworks.recover(first, ask, settings, is_json=False, turn_number=1)
+    assert (len(asked), raised.value.cause == "refused") == (requests, requests == 1)

@@ -71,7 +71,7 @@ pub trait Limits {
     fn check_limits(&self) -> Result<(), TooLarge> {
         let mut found = Vec::new();
         self.check_at(&FieldPath::root(), Limit::default(), &mut found);
-        if found.is_empty() { Ok(()) } else { Err(TooLarge(found)) }
+        TooLarge::new(found).map_or(Ok(()), Err)
     }
 }
 
@@ -126,6 +126,11 @@ pub struct FieldTooLarge {
 pub struct TooLarge(Vec<FieldTooLarge>);
 
 impl TooLarge {
+    /// Returns the error of these fields, or `None` if there are none.
+    pub fn new(fields: Vec<FieldTooLarge>) -> Option<Self> {
+        (!fields.is_empty()).then_some(Self(fields))
+    }
+
     /// Returns the fields, in the order of the type.
     pub fn fields(&self) -> &[FieldTooLarge] {
         &self.0

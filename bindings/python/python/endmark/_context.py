@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+from . import _native
 from ._core import Stateful, call, dumps, utf8, whole
 from ._errors import InvalidInput
 
@@ -56,10 +57,7 @@ class Outputs:
             import sqlite3
 
             self._connection = sqlite3.connect(path, timeout=30, check_same_thread=False, isolation_level=None)
-            self._connection.execute(
-                "CREATE TABLE IF NOT EXISTS outputs_of_tools (handle TEXT PRIMARY KEY, value BLOB NOT NULL, used REAL NOT NULL"
-                " DEFAULT (julianday('now')))"
-            )
+            self._connection.execute(_native.OUTPUTS_TABLE)
 
     def new_handle(self) -> str:
         return os.urandom(8).hex()
@@ -72,12 +70,8 @@ class Outputs:
                 while len(self._kept) > 1 and sum(map(len, self._kept.values())) > self._max_bytes:
                     self._kept.popitem(last=False)
                 return
-            self._connection.execute("INSERT OR REPLACE INTO outputs_of_tools (handle, value) VALUES (?, ?)", [handle, value])
-            self._connection.execute(
-                "DELETE FROM outputs_of_tools WHERE handle IN (SELECT handle FROM (SELECT handle, sum(length(value)) OVER"
-                " (ORDER BY used DESC, rowid DESC) AS upto FROM outputs_of_tools) WHERE upto > ?) AND handle <> ?",
-                [self._max_bytes, handle],
-            )
+            self._connection.execute(_native.KEEP_OUTPUT, [handle, value])
+            self._connection.execute(_native.REMOVE_OLDEST_OUTPUTS, [self._max_bytes, handle])
 
     def get(self, handle: str) -> bytes:
         """The full value. Raises `InvalidInput` with the code `unknown_handle` for an unknown handle."""
@@ -89,9 +83,9 @@ class Outputs:
                 if value is not None:
                     self._kept.move_to_end(handle)
             else:
-                row = self._connection.execute("SELECT value FROM outputs_of_tools WHERE handle = ?", [handle]).fetchone()
+                row = self._connection.execute(_native.READ_OUTPUT, [handle]).fetchone()
                 value = row[0] if row else None
-                self._connection.execute("UPDATE outputs_of_tools SET used = julianday('now') WHERE handle = ?", [handle])
+                self._connection.execute(_native.USE_OUTPUT, [handle])
         if value is None:
             raise InvalidInput(f"no output is kept under the handle `{handle}`; it may have been removed", "unknown_handle")
         return value
@@ -310,13 +304,7 @@ class Meter:
     @classmethod
     def from_environment(cls) -> Meter:
         """A meter with the budget of `ENDMARK_TOKEN_BUDGET`, else of `SRE_AGENT_TOKEN_BUDGET`; `850,000` and `850_000` are read."""
-        for name in ["ENDMARK_TOKEN_BUDGET", "SRE_AGENT_TOKEN_BUDGET"]:
-            if written := os.environ.get(name, "").strip():
-                try:
-                    return cls(max_tokens=int(written.replace(",", "")))
-                except ValueError:
-                    raise InvalidInput(f"{name} is not a number of tokens: {written!r}", "invalid_budget") from None
-        return cls()
+        return cls(max_tokens=call("token_budget", environment=dict(os.environ)))
 
     def before_call(
         self, model: str, *, prompt_tokens: int, max_output_tokens: int, at: int | None = None, is_continuation: bool = False

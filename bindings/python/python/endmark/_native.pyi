@@ -1,4 +1,9 @@
 LOG_TABLE: str
+OUTPUTS_TABLE: str
+KEEP_OUTPUT: str
+REMOVE_OLDEST_OUTPUTS: str
+READ_OUTPUT: str
+USE_OUTPUT: str
 VERSION: str
 
 class NativeError(Exception): ...

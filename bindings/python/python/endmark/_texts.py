@@ -110,7 +110,7 @@ def complete(text: str | bytes, format: Format = "json", *, marker: str | None =
 
     Raises `Malformed` if the text is not JSON, or has no value yet.
     """
-    found = call("complete", text, format=format, marker=marker)
+    found = call("complete", text, format=format, marker=marker, offsets=unit(text))
     found["unfinished"] = tuple(Unfinished(**place) for place in found["unfinished"])
     return Completed(**found)
 
