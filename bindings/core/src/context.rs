@@ -87,7 +87,8 @@ pub(crate) fn cap(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
     let limits = options.limits()?;
     let name = options.format.as_deref().unwrap_or("auto");
     let unknown = || format!("`format`: unknown format `{name}`: use {}", FORMATS.join(", "));
-    let asked = Asked::named(name).ok_or_else(|| Failure::of_options(&["format"], "invalid_format", unknown()))?;
+    let asked =
+        Asked::named(name).ok_or_else(|| Failure::of_options(&["format"], "invalid_format", unknown()))?;
     let capped = endmark::context::cap::cap(raw, asked, &limits).map_err(|error| not_capped(&error))?;
     answer(&Capped {
         text: &capped.text,

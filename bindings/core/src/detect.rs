@@ -37,7 +37,8 @@ struct Completed {
 
 pub(crate) fn complete(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
     let (raw, options): (_, NamedFormat) = (input(inputs, 0)?, parse(options)?);
-    let completed = endmark::complete(raw, &options.read()?).map_err(|error| refused(raw, error, options.offsets))?;
+    let completed =
+        endmark::complete(raw, &options.read()?).map_err(|error| refused(raw, error, options.offsets))?;
     answer(&Completed { completed: CompletionReport::of(&completed), escaped: completed.escaped })
 }
 

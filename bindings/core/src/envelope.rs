@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use endmark::envelope::{
-    Envelope, ErrorBody, FieldPath, FieldPattern, FieldRule, FieldRules, FieldTooLarge, MIN_RESPONSE_BYTES, Phase,
-    TooLarge, Warning,
+    Envelope, ErrorBody, FieldPath, FieldPattern, FieldRule, FieldRules, FieldTooLarge, MIN_RESPONSE_BYTES,
+    Phase, TooLarge, Warning,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

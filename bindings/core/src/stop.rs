@@ -66,6 +66,7 @@ const TEMPORARY: [u16; 4] = [408, 409, 425, 429];
 /// key with status 401, and else `lost`.
 pub(crate) fn ask_failure(_: &[&[u8]], options: &str) -> Result<String, Failure> {
     let FailedRequest { status } = parse(options)?;
-    let is_refused = status.is_some_and(|status| (400..500).contains(&status) && !TEMPORARY.contains(&status));
+    let is_refused =
+        status.is_some_and(|status| (400..500).contains(&status) && !TEMPORARY.contains(&status));
     answer(&if is_refused { "final" } else { "lost" })
 }

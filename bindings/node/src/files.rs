@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use endmark_bindings::{KEEP_OUTPUT, LOG_TABLE, OUTPUTS_TABLE, READ_OUTPUT, REMOVE_OLDEST_OUTPUTS, USE_OUTPUT};
+use endmark_bindings::{
+    KEEP_OUTPUT, LOG_TABLE, OUTPUTS_TABLE, READ_OUTPUT, REMOVE_OLDEST_OUTPUTS, USE_OUTPUT,
+};
 use napi::bindgen_prelude::{AsyncTask, Buffer, Error, Result, Uint8Array};
 use napi::{Env, Task};
 use napi_derive::napi;
