@@ -64,8 +64,8 @@ impl Options {
         if let Some(threshold) = self.token_usage_warning_threshold {
             if !(threshold > 0.0 && threshold <= 1.0) {
                 let message = "`token_usage_warning_threshold` must be above 0 and at most 1";
-                let names = ["token_usage_warning_threshold"];
-                return Err(Failure::of_options(&names, "invalid_criteria", message));
+                let option = "token_usage_warning_threshold";
+                return Err(Failure::of_options(&[option], "invalid_criteria", message));
             }
             criteria.token_usage_warning_threshold = threshold;
         }
