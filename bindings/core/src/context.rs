@@ -69,7 +69,7 @@ fn limits(chars: Option<usize>, bytes: Option<usize>, most_tokens: Option<usize>
         _ => {
             let message = "`max_chars`, `max_bytes` and `max_tokens` exclude one another";
             let names = ["max_chars", "max_bytes", "max_tokens"];
-            return Err(Failure::of_options(&names, "invalid_limit", message));
+            return Err(Failure::invalid("invalid_limit", message).about(&names));
         }
     };
     Ok(Limits { most, unit, ..default })
@@ -88,7 +88,7 @@ pub(crate) fn cap(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
     let name = options.format.as_deref().unwrap_or("auto");
     let unknown = || format!("`format`: unknown format `{name}`: use {}", FORMATS.join(", "));
     let asked =
-        Asked::named(name).ok_or_else(|| Failure::of_options(&["format"], "invalid_format", unknown()))?;
+        Asked::named(name).ok_or_else(|| Failure::invalid("invalid_format", unknown()).about(&["format"]))?;
     let capped = endmark::context::cap::cap(raw, asked, &limits).map_err(|error| not_capped(&error))?;
     answer(&Capped {
         text: &capped.text,
@@ -241,11 +241,11 @@ struct Anchors {
 fn wire(name: &str) -> Result<&'static dyn WireFormat, Failure> {
     format::named(name).ok_or_else(|| {
         let known: Vec<&str> = format::FORMATS.iter().map(|format| format.name()).collect();
-        Failure::of_options(
-            &["for"],
+        Failure::invalid(
             "invalid_format",
             format!("`for`: there is no wire format `{name}`: use {}", known.join(", ")),
         )
+        .about(&["for"])
     })
 }
 
@@ -257,7 +257,7 @@ pub(crate) fn compact(inputs: &[&[u8]], options: &str) -> Result<String, Failure
     let (body, options): (_, CompactOptions) = (input(inputs, 0)?, parse(options)?);
     let dialogue = Dialogue::read(wire(&options.format)?, body).map_err(not_a_conversation)?;
     let invalid = |message: &str| {
-        Err(Failure::of_options(&["keep_share", "keep", "budget_tokens"], "invalid_options", message))
+        Err(Failure::invalid("invalid_options", message).about(&["keep_share", "keep", "budget_tokens"]))
     };
     if options.keep_share.is_some_and(|share| !(share > 0.0 && share < 1.0)) {
         return invalid("`keep_share` must be above 0 and below 1");

@@ -97,7 +97,7 @@ pub(crate) fn envelope(inputs: &[&[u8]], options: &str) -> Result<String, Failur
             let message = format!(
                 "`max_response_bytes` is {most}: the lowest limit is {MIN_RESPONSE_BYTES}, so that an error fits"
             );
-            return Err(Failure::of_options(&["max_response_bytes"], "invalid_limit", message));
+            return Err(Failure::invalid("invalid_limit", message).about(&["max_response_bytes"]));
         }
         Some(most) => envelope.with_max_response_bytes(most),
         None => envelope,

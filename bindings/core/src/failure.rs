@@ -60,9 +60,9 @@ impl Failure {
         Self::new(FailureKind::Bug, "bug", message)
     }
 
-    /// The failure for options with these names, which its message has in back quotes.
-    pub(crate) fn of_options(names: &[&str], code: &str, message: impl ToString) -> Self {
-        Self { options: names.iter().map(ToString::to_string).collect(), ..Self::invalid(code, message) }
+    /// The same for options with these names, which its message has in back quotes.
+    pub(crate) fn about(self, options: &[&str]) -> Self {
+        Self { options: options.iter().map(ToString::to_string).collect(), ..self }
     }
 
     pub(crate) fn of_input(self, index: usize) -> Self {

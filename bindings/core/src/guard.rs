@@ -65,7 +65,7 @@ impl Options {
             if !(threshold > 0.0 && threshold <= 1.0) {
                 let message = "`token_usage_warning_threshold` must be above 0 and at most 1";
                 let option = "token_usage_warning_threshold";
-                return Err(Failure::of_options(&[option], "invalid_criteria", message));
+                return Err(Failure::invalid("invalid_criteria", message).about(&[option]));
             }
             criteria.token_usage_warning_threshold = threshold;
         }

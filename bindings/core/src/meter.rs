@@ -83,7 +83,9 @@ impl SessionMeter {
     pub(crate) fn new(options: &str) -> Result<Self, Failure> {
         let options: Options = parse(options)?;
         if !(options.max_usd >= 0.0 && options.max_usd.is_finite()) {
-            return Err(Failure::of_options(&["max_usd"], "invalid_options", "`max_usd` must be 0 or more"));
+            return Err(
+                Failure::invalid("invalid_options", "`max_usd` must be 0 or more").about(&["max_usd"])
+            );
         }
         #[expect(
             clippy::cast_possible_truncation,

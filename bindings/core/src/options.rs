@@ -34,9 +34,9 @@ pub(crate) fn parse<'o, T: Deserialize<'o>>(options: &'o str) -> Result<T, Failu
         let message = kind.map_or(message.to_owned(), |(kind, shown)| message.replace(kind, shown));
         if path == "." {
             let missing: Vec<&str> = quoted(&message).collect();
-            return Failure::of_options(&missing, "invalid_options", &message);
+            return Failure::invalid("invalid_options", &message).about(&missing);
         }
-        Failure::of_options(&[&path], "invalid_options", format!("`{path}`: {message}"))
+        Failure::invalid("invalid_options", format!("`{path}`: {message}")).about(&[&path])
     })?;
     let ended = deserializer.end();
     ended.map(|()| read).map_err(|error| Failure::invalid("invalid_options", error))
@@ -56,11 +56,11 @@ fn unknown_option(path: &str, known: &[&str]) -> Failure {
         let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
         let message = format!("unknown option `{path}`: use {}", names.join(", "));
         let mentioned: Vec<&str> = [path].into_iter().chain(known.iter().copied()).collect();
-        return Failure::of_options(&mentioned, "invalid_options", message);
+        return Failure::invalid("invalid_options", message).about(&mentioned);
     };
     let meant = full(&meant);
     let message = format!("unknown option `{path}`: did you mean `{meant}`?");
-    Failure::of_options(&[path, &meant], "invalid_options", message)
+    Failure::invalid("invalid_options", message).about(&[path, &meant])
 }
 
 #[derive(Deserialize)]
@@ -105,19 +105,19 @@ pub(crate) fn text<'i>(inputs: &[&'i [u8]], index: usize) -> Result<&'i str, Fai
 /// A format by its name.
 pub(crate) fn format(name: &str, marker: Option<&str>) -> Result<Format, Failure> {
     Format::parse(name, marker)
-        .map_err(|error| Failure::of_options(&["format"], "invalid_format", format!("`format`: {error}")))
+        .map_err(|error| Failure::invalid("invalid_format", format!("`format`: {error}")).about(&["format"]))
 }
 
 /// From where the model was asked to continue.
 pub(crate) fn asked_from(name: &str) -> Result<AskedFrom, Failure> {
     let unknown = || format!("unknown `from`: `{name}`: use cut, token or unknown");
-    AskedFrom::parse(name).ok_or_else(|| Failure::of_options(&["from"], "invalid_from", unknown()))
+    AskedFrom::parse(name).ok_or_else(|| Failure::invalid("invalid_from", unknown()).about(&["from"]))
 }
 
 /// The failure for a word that an option does not have.
 pub(crate) fn unknown(option: &str, word: &str, known: &str) -> Failure {
     let message = format!("unknown `{option}`: `{word}`: use {known}");
-    Failure::of_options(&[option], "invalid_options", message)
+    Failure::invalid("invalid_options", message).about(&[option])
 }
 
 /// The failure for a method that an object does not have.

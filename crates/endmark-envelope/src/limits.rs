@@ -126,7 +126,7 @@ pub struct FieldTooLarge {
 pub struct TooLarge(Vec<FieldTooLarge>);
 
 impl TooLarge {
-    /// Returns the error of these fields, or `None` if there are none.
+    /// Returns the error of these fields, or `None` if the list is empty.
     pub fn new(fields: Vec<FieldTooLarge>) -> Option<Self> {
         (!fields.is_empty()).then_some(Self(fields))
     }
