@@ -6,11 +6,13 @@
 
 mod account;
 mod lease;
+mod rate;
 mod share;
 mod window;
 
 pub use account::{Account, Level};
 pub use lease::{Lease, Standing};
+pub use rate::{RateLeft, RateLimits, oldest_kept_window, rate_period, rate_retry_seconds};
 pub use share::{Pool, Share, ShareReport, TENURE_MS, Tenure};
 pub use window::{Period, Zone, ZoneError};
 
@@ -28,11 +30,13 @@ pub enum Scope {
     Model,
     /// All calls.
     All,
+    /// The rate limits of one key, by its hash. Nothing warns of them, and they are no spending.
+    Rate,
 }
 
 impl Scope {
     /// All scopes.
-    pub const ALL: [Self; 4] = [Self::Session, Self::Key, Self::Model, Self::All];
+    pub const ALL: [Self; 5] = [Self::Session, Self::Key, Self::Model, Self::All, Self::Rate];
 
     /// The name in the table and in responses.
     pub fn name(self) -> &'static str {
@@ -41,6 +45,7 @@ impl Scope {
             Self::Key => "key",
             Self::Model => "model",
             Self::All => "all",
+            Self::Rate => "rate",
         }
     }
 }
@@ -52,14 +57,23 @@ pub enum Unit {
     Tokens,
     /// Nano-dollars.
     NanoUsd,
+    /// Requests.
+    Requests,
+    /// Requests at once: they are held while they are in progress, and cost nothing.
+    Parallel,
 }
 
 impl Unit {
+    /// All units.
+    pub const ALL: [Self; 4] = [Self::Tokens, Self::NanoUsd, Self::Requests, Self::Parallel];
+
     /// The name in the table and in responses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tokens => "tokens",
             Self::NanoUsd => "nano_usd",
+            Self::Requests => "requests",
+            Self::Parallel => "parallel",
         }
     }
 
@@ -70,7 +84,7 @@ impl Unit {
     /// assert_eq!(Unit::of_name(Unit::NanoUsd.name()), Unit::NanoUsd);
     /// ```
     pub fn of_name(name: &str) -> Self {
-        if name == Self::NanoUsd.name() { Self::NanoUsd } else { Self::Tokens }
+        Self::ALL.into_iter().find(|unit| unit.name() == name).unwrap_or(Self::Tokens)
     }
 
     /// Formats an amount for people.
@@ -78,6 +92,8 @@ impl Unit {
         match self {
             Self::Tokens => format!("{amount} tokens"),
             Self::NanoUsd => format!("${}", crate::dollars_for_people(amount)),
+            Self::Requests => format!("{amount} requests"),
+            Self::Parallel => format!("{amount} requests at once"),
         }
     }
 }

@@ -9,6 +9,8 @@ pub struct Account {
     pub spent: u64,
     /// Highest possible cost of the calls in progress.
     pub held: u64,
+    /// The part of `held` that other instances hold, or that is granted to no instance yet.
+    pub elsewhere: u64,
     /// Whether the closing call was granted. The budget is then used up, whatever is left.
     pub is_closed: bool,
 }
@@ -46,7 +48,7 @@ impl Account {
     ///
     /// ```
     /// use endmark_context::budget::Account;
-    /// let account = Account { limit: 100, spent: 60, held: 30, is_closed: false };
+    /// let account = Account { limit: 100, spent: 60, held: 30, ..Account::default() };
     /// assert!(account.admits(10) && !account.admits(11));
     /// ```
     pub fn admits(&self, amount: u64) -> bool {
@@ -60,7 +62,7 @@ impl Account {
     ///
     /// ```
     /// use endmark_context::budget::Account;
-    /// let account = Account { limit: 100, spent: 60, held: 30, is_closed: false };
+    /// let account = Account { limit: 100, spent: 60, held: 30, ..Account::default() };
     /// assert!(account.may_admit(40) && !account.may_admit(41));
     /// ```
     pub fn may_admit(&self, amount: u64) -> bool {
@@ -73,7 +75,7 @@ impl Account {
     ///
     /// ```
     /// use endmark_context::budget::Account;
-    /// let account = Account { limit: 100, spent: 60, held: 0, is_closed: false };
+    /// let account = Account { limit: 100, spent: 60, ..Account::default() };
     /// assert!(account.is_closed_by(41) && !account.is_closed_by(40) && !account.is_closed_by(101));
     /// ```
     pub fn is_closed_by(&self, amount: u64) -> bool {

@@ -179,9 +179,12 @@ impl Lease {
 
     /// Returns the account with the amounts that the store does not know.
     fn account(&self, standing: &Standing, unwritten: u64) -> Account {
-        let Account { limit, spent, held, is_closed } = standing.account;
-        let (spent, held) = (spent.saturating_add(unwritten), held.saturating_add(self.in_use));
-        Account { limit, spent, held, is_closed }
+        let account = standing.account;
+        Account {
+            spent: account.spent.saturating_add(unwritten),
+            held: account.held.saturating_add(self.in_use),
+            ..account
+        }
     }
 }
 

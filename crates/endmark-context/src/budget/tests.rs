@@ -1,6 +1,8 @@
 //! Edge cases of windows and accounts.
 
-use super::{Account, Level, Period, Zone};
+use proptest::prelude::*;
+
+use super::{Account, Level, Period, Unit, Zone, oldest_kept_window, rate_retry_seconds};
 use crate::Moment;
 
 fn at(text: &str) -> Moment {
@@ -76,7 +78,7 @@ fn a_day_of_a_zone_is_as_long_as_its_clocks_say() {
 
 #[test]
 fn holds_count_as_spent() {
-    let account = |spent, held| Account { limit: 1_000, spent, held, is_closed: false };
+    let account = |spent, held| Account { limit: 1_000, spent, held, ..Account::default() };
     assert!(account(0, 0).admits(1_000) && !account(0, 0).admits(1_001));
     assert!(account(400, 600).admits(0) && !account(400, 600).admits(1));
     assert_eq!(account(900, 900).left(), 0);
@@ -90,5 +92,22 @@ fn holds_count_as_spent() {
     ] {
         assert_eq!(account(used, 0).level(), level, "{used}");
         assert_eq!(account(used, 1_000 - used).level(), level, "{used}: what is held warns of nothing");
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_minute_ends_when_a_refused_request_may_come_again(seconds in 0_u64..8_000_000_000, later in 0_u64..200_000) {
+        let at = Moment::from_unix_seconds;
+        let window = |seconds| Period::Minute.window(at(seconds), &Zone::default());
+        let next = seconds + rate_retry_seconds(Unit::Requests, at(seconds));
+        prop_assert_eq!(window(seconds), window(next - 1));
+        prop_assert!(window(seconds) < window(next));
+        prop_assert_eq!(Period::Minute.resets_at(at(seconds), &Zone::default()), Some(next));
+        prop_assert_eq!(Period::of_window(&window(seconds)), Period::Minute);
+        // Names are in the order of time, so that the old ones can be found by their names.
+        prop_assert!(window(seconds) <= window(seconds + later));
+        prop_assert!(oldest_kept_window(&window(seconds + 600)).unwrap() <= window(seconds));
+        prop_assert!(oldest_kept_window(&window(seconds + 660)).unwrap() > window(seconds));
     }
 }

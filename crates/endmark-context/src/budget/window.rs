@@ -20,6 +20,8 @@ const FURTHEST_MINUTES: i32 = 14 * 60;
 pub enum Period {
     /// Never.
     Ever,
+    /// With each minute of the clock, in UTC.
+    Minute,
     /// At midnight.
     Day,
     /// At midnight, on the first day of a month.
@@ -102,12 +104,13 @@ impl fmt::Display for Zone {
 
 impl Period {
     /// All periods.
-    pub const ALL: [Self; 3] = [Self::Ever, Self::Day, Self::Month];
+    pub const ALL: [Self; 4] = [Self::Ever, Self::Minute, Self::Day, Self::Month];
 
     /// The name in the table and in responses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ever => "ever",
+            Self::Minute => "minute",
             Self::Day => "day",
             Self::Month => "month",
         }
@@ -118,17 +121,19 @@ impl Period {
     /// ```
     /// use endmark_context::budget::Period;
     /// assert_eq!(["ever", "2026-11-24", "2026-11"].map(Period::of_window), [Period::Ever, Period::Day, Period::Month]);
+    /// assert_eq!(Period::of_window("2026-11-24T18:43"), Period::Minute);
     /// ```
     pub fn of_window(window: &str) -> Self {
         match window.split('-').count() {
             1 => Self::Ever,
             2 => Self::Month,
+            _ if window.contains('T') => Self::Minute,
             _ => Self::Day,
         }
     }
 
-    /// Returns the name of the window that contains a moment: `ever`, the local day as `YYYY-MM-DD`, or the month as
-    /// `YYYY-MM`.
+    /// Returns the name of the window that contains a moment: `ever`, the local day as `YYYY-MM-DD`, the month as
+    /// `YYYY-MM`, or the minute in UTC as `YYYY-MM-DDTHH:MM`.
     ///
     /// ```
     /// use endmark_context::Moment;
@@ -139,11 +144,13 @@ impl Period {
     /// assert_eq!(Period::Ever.window(late, &Zone::default()), "ever");
     /// ```
     pub fn window(self, at: Moment, zone: &Zone) -> String {
-        let today = local_day(at, zone);
+        let today = || local_day(at, zone);
+        let minute = at.minute_of_day();
         match self {
             Self::Ever => "ever".to_owned(),
-            Self::Day => format!("{:04}-{:02}-{:02}", today.year(), today.month(), today.day()),
-            Self::Month => format!("{:04}-{:02}", today.year(), today.month()),
+            Self::Minute => format!("{}T{:02}:{:02}", at.day(), minute / 60, minute % 60),
+            Self::Day => format!("{:04}-{:02}-{:02}", today().year(), today().month(), today().day()),
+            Self::Month => format!("{:04}-{:02}", today().year(), today().month()),
         }
     }
 
@@ -155,6 +162,7 @@ impl Period {
         let today = local_day(at, zone);
         let last_day = match self {
             Self::Ever => return None,
+            Self::Minute => return Some(at.unix_seconds() / 60 * 60 + 60),
             Self::Day => today,
             Self::Month => today.last_of_month(),
         };

@@ -7,7 +7,7 @@ const LIMIT: u64 = 10_000;
 
 fn standing(spent: u64, held: u64) -> Standing {
     Standing {
-        account: Account { limit: LIMIT, spent, held, is_closed: false },
+        account: Account { limit: LIMIT, spent, held, ..Account::default() },
         warned_percent: 0,
         other_owners: 0,
     }
@@ -185,7 +185,7 @@ proptest! {
                     prop_assert_eq!(unwritten, 0);
                     let others = held_by_others(&processes, &leases);
                     let account =
-                        Account { limit: LIMIT, spent: spent + costs, held: others + in_use, is_closed: false };
+                        Account { limit: LIMIT, spent: spent + costs, held: others + in_use, ..Account::default() };
                     let exact = exact.map(|amount| amount.min(account.left()));
                     let process = &mut processes[of];
                     if let Some(amount) = exact {

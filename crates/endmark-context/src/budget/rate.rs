@@ -1,0 +1,90 @@
+//! Rate limits of a key (CX-7): budgets of the scope [`Scope::Rate`](super::Scope::Rate) with short windows.
+
+use super::{Period, Unit, Zone};
+use crate::Moment;
+
+/// Length of the windows in which requests and tokens are counted.
+const WINDOW_SECONDS: u64 = 60;
+
+/// How long windows are kept after their end. The clocks of several instances differ by less.
+const KEPT_SECONDS: u64 = 600;
+
+/// The rate limits of a key. `None` means unlimited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RateLimits {
+    /// Requests in one minute of the clock.
+    pub requests_per_minute: Option<u64>,
+    /// Tokens in one minute of the clock.
+    pub tokens_per_minute: Option<u64>,
+    /// Requests at once.
+    pub parallel: Option<u64>,
+}
+
+/// A rate limit after a request was admitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateLeft {
+    /// Its unit.
+    pub unit: Unit,
+    /// The limit.
+    pub limit: u64,
+    /// The amount left.
+    pub left: u64,
+}
+
+impl RateLimits {
+    /// Returns these limits, with the default for each missing one.
+    ///
+    /// ```
+    /// use endmark_context::budget::RateLimits;
+    /// let (own, default) = (RateLimits { parallel: Some(2), ..RateLimits::default() }, RateLimits {
+    ///     requests_per_minute: Some(60),
+    ///     tokens_per_minute: None,
+    ///     parallel: Some(9),
+    /// });
+    /// assert_eq!(own.or(default), RateLimits { requests_per_minute: Some(60), ..own });
+    /// ```
+    #[must_use]
+    pub fn or(self, default: Self) -> Self {
+        Self {
+            requests_per_minute: self.requests_per_minute.or(default.requests_per_minute),
+            tokens_per_minute: self.tokens_per_minute.or(default.tokens_per_minute),
+            parallel: self.parallel.or(default.parallel),
+        }
+    }
+
+    /// Whether nothing is limited.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Returns the period in which a rate limit of this unit counts.
+pub fn rate_period(unit: Unit) -> Period {
+    if unit == Unit::Parallel { Period::Ever } else { Period::Minute }
+}
+
+/// Returns the seconds after which a request that a rate limit refused may fit: at the end of the window, or soon if
+/// requests in progress are counted.
+///
+/// ```
+/// use endmark_context::Moment;
+/// use endmark_context::budget::{Unit, rate_retry_seconds};
+/// let at = Moment::parse("2026-11-24 12:00").unwrap().unix_seconds() + 18;
+/// assert_eq!(rate_retry_seconds(Unit::Requests, Moment::from_unix_seconds(at)), 42);
+/// assert_eq!(rate_retry_seconds(Unit::Parallel, Moment::from_unix_seconds(at)), 1);
+/// ```
+pub fn rate_retry_seconds(unit: Unit, at: Moment) -> u64 {
+    if unit == Unit::Parallel { 1 } else { WINDOW_SECONDS - at.unix_seconds() % WINDOW_SECONDS }
+}
+
+/// Returns the oldest window that is kept when this one is used. Older ones are deleted: no call counts in them any more.
+///
+/// ```
+/// use endmark_context::budget::oldest_kept_window;
+/// assert_eq!(oldest_kept_window("2026-11-24T00:03").as_deref(), Some("2026-11-23T23:53"));
+/// assert_eq!(oldest_kept_window("ever"), None);
+/// ```
+pub fn oldest_kept_window(window: &str) -> Option<String> {
+    let kept = Moment::parse(window)?.unix_seconds().saturating_sub(KEPT_SECONDS);
+    Some(Period::Minute.window(Moment::from_unix_seconds(kept), &Zone::default()))
+}
