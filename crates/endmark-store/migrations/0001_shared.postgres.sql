@@ -75,6 +75,9 @@ CREATE TABLE IF NOT EXISTS em_keys (
   budget_unit text,
   budget_period text,
   budget_limit bigint,
+  requests_per_minute bigint,
+  tokens_per_minute bigint,
+  parallel bigint,
   ends_at bigint,
   created_at bigint NOT NULL,
   revoked_at bigint);

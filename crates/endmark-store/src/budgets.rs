@@ -1,6 +1,6 @@
 //! Budget requests and results (CX-7): what a call holds before it is made, and the state of budgets.
 
-use endmark_context::budget::{Account, Level, Scope, Unit};
+use endmark_context::budget::{Account, Level, RateLeft, Scope, Unit};
 
 /// One budget that a call counts in, and the maximum cost of the call in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +61,8 @@ pub enum Held {
         warnings: Vec<BudgetWarning>,
         /// The remaining amount of the tightest budget, with its scope and unit.
         least_left: Option<(Scope, Unit, u64)>,
+        /// Its rate limits, with the amounts left after it.
+        rates: Vec<RateLeft>,
     },
     /// The call does not fit, but is the one closing call of its session: it is held beyond the budget.
     Closing,
@@ -69,11 +71,26 @@ pub enum Held {
 }
 
 impl Held {
+    /// Returns the outcome of a hold that fits into these accounts, as they were before it.
+    pub(crate) fn fits<'a>(
+        warnings: Vec<BudgetWarning>,
+        accounts: impl Iterator<Item = (&'a Claim, Account)> + Clone,
+    ) -> Self {
+        // Other instances use the rest of a rate limit, too, but only as far as they need it.
+        let left = |account: &Account| account.left().saturating_add(account.elsewhere);
+        let rates = accounts.clone().filter(|(claim, _)| claim.scope == Scope::Rate);
+        let rates = rates.map(|(claim, account)| RateLeft {
+            unit: claim.unit,
+            limit: account.limit,
+            left: left(&account).saturating_sub(claim.amount),
+        });
+        Self::Fits { warnings, rates: rates.collect(), least_left: Self::least_left(accounts) }
+    }
+
     /// Returns the remaining amount of the tightest budget, before the hold of a call: most calls cost far less than
     /// they hold.
-    pub(crate) fn least_left<'a>(
-        accounts: impl Iterator<Item = (&'a Claim, Account)>,
-    ) -> Option<(Scope, Unit, u64)> {
+    fn least_left<'a>(accounts: impl Iterator<Item = (&'a Claim, Account)>) -> Option<(Scope, Unit, u64)> {
+        let accounts = accounts.filter(|(claim, _)| claim.scope != Scope::Rate);
         let share = |(_, account): &(&Claim, Account)| {
             u128::from(account.left()) * 1_000 / u128::from(account.limit.max(1))
         };

@@ -110,7 +110,7 @@ macro_rules! subject {
             pub fn subject(&self, scope: Scope) -> &str {
                 match scope {
                     Scope::Session => &self.session,
-                    Scope::Key => self.credential.as_deref().unwrap_or_default(),
+                    Scope::Key | Scope::Rate => self.credential.as_deref().unwrap_or_default(),
                     Scope::Model => &self.model,
                     Scope::All => "",
                 }
@@ -287,6 +287,9 @@ impl Call {
     pub(crate) fn cost(&self, unit: &str, held: u64) -> u64 {
         let Some(settled) = &self.settled else { return held };
         let tokens = settled.tokens.or_estimated(settled.estimate);
+        if unit == Unit::Requests.name() {
+            return held;
+        }
         if unit == Unit::NanoUsd.name() {
             // An unknown cost, for example of a search without a price, counts as the held amount; otherwise such
             // calls would be free.

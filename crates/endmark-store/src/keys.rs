@@ -7,7 +7,7 @@ mod kept;
 
 use std::fmt;
 
-use endmark_context::budget::{Period, Rule, Scope, Unit};
+use endmark_context::budget::{Period, RateLimits, Rule, Scope, Unit};
 
 use crate::error::StoreError;
 
@@ -31,6 +31,8 @@ pub struct NewKey {
     pub models: Vec<String>,
     /// Budget of the key.
     pub budget: Option<KeyBudget>,
+    /// Rate limits of the key.
+    pub rates: RateLimits,
     /// Expiry time in seconds since 1970; `None` for never.
     pub ends_at: Option<u64>,
 }
@@ -74,6 +76,8 @@ pub struct Key {
     pub models: Vec<String>,
     /// Budget of the key.
     pub budget: Option<KeyBudget>,
+    /// Rate limits of the key.
+    pub rates: RateLimits,
     /// Expiry time in seconds since 1970; `None` for never.
     pub ends_at: Option<u64>,
     /// Creation time in seconds since 1970.

@@ -76,6 +76,8 @@ struct State {
     /// Leases planned in the current transaction.
     planned: Vec<Arc<BudgetKey>>,
     swept_ms: u64,
+    /// The newest window of a rate limit.
+    window: String,
 }
 
 #[derive(Default)]
@@ -107,7 +109,7 @@ impl Leases {
             let account = entry.lease.check(now_ms, claim.limit, claim.amount).filter(|_| is_usual)?;
             found.push((claim, Arc::clone(key), account));
         }
-        let least_left = Held::least_left(found.iter().map(|(claim, _, account)| (*claim, *account)));
+        let held = Held::fits(Vec::new(), found.iter().map(|(claim, _, account)| (*claim, *account)));
         let was_quiet = touched.is_empty();
         let mut amounts = Vec::with_capacity(found.len());
         for (claim, key, _) in found {
@@ -119,7 +121,7 @@ impl Leases {
         }
         let call = LeasedCall { request_id: hold.request_id.clone(), call: hold.call, amounts };
         calls.entry(hold.request_id.clone()).or_default().push(call);
-        Some((Held::Fits { warnings: Vec::new(), least_left }, was_quiet))
+        Some((held, was_quiet))
     }
 
     /// Notes the cost of a finished call. The result is empty if the call is not held in leases.
@@ -194,6 +196,16 @@ impl Leases {
         let entry = leases.entry(Arc::clone(&key)).or_default();
         entry.lease.note(now_ms, claim.limit, amount);
         entry.touch(&key, touched);
+    }
+
+    /// Whether this window of a rate limit is newer than all before.
+    pub(crate) fn is_new_window(&self, window: &str) -> bool {
+        let mut state = self.lock();
+        let is_new = *window > *state.window;
+        if is_new {
+            window.clone_into(&mut state.window);
+        }
+        is_new
     }
 
     /// Notes that the current transaction writes these costs.

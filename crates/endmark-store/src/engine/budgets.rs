@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use endmark_context::budget::{Account, Level, Scope, Standing};
+use endmark_context::budget::{Account, Level, Period, Scope, Standing, Unit, oldest_kept_window};
 use rusqlite::{Connection, params};
 
 use crate::budgets::{BudgetRow, BudgetWarning, Claim, Held, Hold, UsedUp};
@@ -28,7 +28,7 @@ pub(crate) fn hold(
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM usage WHERE request_id = ?1 AND call = ?2)")?
         .query_row(params![clipped(&hold.request_id), hold.call], |row| row.get(0))?;
     if is_over {
-        return Ok(Held::Fits { warnings: Vec::new(), least_left: None });
+        return Ok(Held::fits(Vec::new(), std::iter::empty()));
     }
     let mut accounts = Vec::with_capacity(hold.claims.len());
     for claim in &hold.claims {
@@ -44,8 +44,8 @@ pub(crate) fn hold(
             leases.note(claim, claim.amount);
             warnings.extend(warning(connection, claim, account.level())?);
         }
-        let least_left = Held::least_left(accounts.into_iter());
-        return Ok(Held::Fits { warnings, least_left });
+        forget_old_rates(connection, leases, &hold.claims)?;
+        return Ok(Held::fits(warnings, accounts.into_iter()));
     };
     // An amount that is only held is not spent: a session stays open if the rest of its budget is held by other
     // calls.
@@ -122,11 +122,14 @@ pub(super) fn standing(
                 held: amount(1)?.saturating_add(amount(5)?),
                 limit: limit.saturating_add(amount(2)?),
                 is_closed: row.get(3)?,
+                elsewhere: 0,
             };
             if row.get(7)? {
                 account = journal::with_elsewhere(account, amount(8)?, amount(9)?);
             }
-            Ok(Standing { account, warned_percent: row.get(4)?, other_owners: amount(6)? })
+            // Nothing warns of a rate limit, so that a lease may serve it to its end.
+            let warned_percent = if key.scope == Scope::Rate { 100 } else { row.get(4)? };
+            Ok(Standing { account, warned_percent, other_owners: amount(6)? })
         },
     )
 }
@@ -159,7 +162,7 @@ pub(super) fn enter(
 
 /// Returns a warning if the budget reached this level for the first time in its window.
 fn warning(connection: &Connection, claim: &Claim, level: Level) -> rusqlite::Result<Option<BudgetWarning>> {
-    if level == Level::Low {
+    if level == Level::Low || claim.scope == Scope::Rate {
         return Ok(None);
     }
     let is_news = connection
@@ -205,14 +208,15 @@ fn open_entries(connection: &Connection, request_id: &str, call: u32) -> rusqlit
 }
 
 /// Settles the holds of a call in the transaction that writes its row. Charges the call in budgets that did not hold
-/// it, because the store failed then or was recreated since.
-pub(crate) fn settle(connection: &Connection, call: &Call) -> rusqlite::Result<()> {
+/// it, because the store failed then or was recreated since. `is_new`: whether the row is new.
+pub(crate) fn settle(connection: &Connection, call: &Call, is_new: bool) -> rusqlite::Result<()> {
     let (request_id, number) = (&call.started.request_id, call.started.call);
     for entry in open_entries(connection, request_id, number)? {
         let spent = call.cost(&entry.unit, entry.held);
         close(connection, request_id, number, &entry, spent)?;
     }
-    for charge in &call.started.charges {
+    // Rate limits that a lease held have no entry that shows whether the call was charged.
+    for charge in call.started.charges.iter().filter(|charge| is_new || charge.scope != Scope::Rate) {
         charge_late(connection, call, charge)?;
     }
     Ok(())
@@ -328,7 +332,9 @@ pub(crate) fn settle_interrupted(
             .collect::<rusqlite::Result<_>>()?;
         for (request_id, call) in calls {
             for entry in open_entries(connection, &request_id, call)? {
-                close(connection, &request_id, call, &entry, entry.held)?;
+                // A request of a dead process is no longer in progress.
+                let spent = if entry.unit == Unit::Parallel.name() { 0 } else { entry.held };
+                close(connection, &request_id, call, &entry, spent)?;
             }
         }
     }
@@ -347,6 +353,19 @@ pub(crate) fn raise(connection: &Connection, session: &str, unit: &str, by: u64)
     Ok(raised)
 }
 
+/// Deletes the windows of rate limits that ended some minutes ago, when the first call of a new window is held.
+fn forget_old_rates(connection: &Connection, leases: &Leases, claims: &[Claim]) -> Result<(), Fault> {
+    let is_windowed =
+        |claim: &&Claim| claim.scope == Scope::Rate && Period::of_window(&claim.window) == Period::Minute;
+    let claim = claims.iter().find(is_windowed).filter(|claim| leases.is_new_window(&claim.window));
+    let Some(oldest) = claim.and_then(|claim| oldest_kept_window(&claim.window)) else { return Ok(()) };
+    for table in ["budgets", "journal_shares", "journal_changes"] {
+        let sql = format!("DELETE FROM {table} WHERE scope = 'rate' AND window < ?1");
+        connection.prepare_cached(&sql)?.execute([&oldest])?;
+    }
+    Ok(())
+}
+
 /// Deletes entries whose call has no ledger row any more. Their amounts stay counted.
 pub(crate) fn forget(connection: &Connection) -> Result<(), Fault> {
     connection.execute_batch(
@@ -362,7 +381,7 @@ pub(crate) fn forget(connection: &Connection) -> Result<(), Fault> {
 }
 
 impl Reader {
-    /// Returns all budgets, each recomputed from its entries (CX-7), the newest windows first.
+    /// Returns all budgets but rate limits, each recomputed from its entries (CX-7), the newest windows first.
     pub fn budgets(&self) -> Result<Vec<BudgetRow>, StoreError> {
         let read = || {
             self.connection()
@@ -374,7 +393,7 @@ impl Reader {
                           AND l.subject = b.subject AND l.window = b.window AND l.unit = b.unit)
                      FROM budgets b LEFT JOIN budget_entries e ON e.scope = b.scope AND e.subject = b.subject
                        AND e.window = b.window AND e.unit = b.unit
-                     GROUP BY b.scope, b.subject, b.window, b.unit
+                     WHERE b.scope <> 'rate' GROUP BY b.scope, b.subject, b.window, b.unit
                      ORDER BY b.window DESC, b.scope, b.subject, b.unit",
                 )?
                 .query_map([], |row| {

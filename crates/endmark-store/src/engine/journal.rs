@@ -194,6 +194,7 @@ pub(super) fn with_elsewhere(account: Account, granted: u64, elsewhere: u64) -> 
     Account {
         spent: account.spent.saturating_add(elsewhere),
         held: account.held.saturating_add(held),
+        elsewhere: held,
         ..account
     }
 }
@@ -374,9 +375,11 @@ pub(crate) fn replace_keys(
 ) -> Result<(), Fault> {
     connection.execute_batch("DELETE FROM keys; DELETE FROM key_secrets;")?;
     connection.execute(
-        "INSERT INTO keys (name, models, budget_unit, budget_period, budget_limit, ends_at, created_at, revoked_at)
+        "INSERT INTO keys (name, models, budget_unit, budget_period, budget_limit, ends_at, created_at, revoked_at,
+           requests_per_minute, tokens_per_minute, parallel)
          SELECT value ->> 'name', value ->> 'models', value ->> 'budget_unit', value ->> 'budget_period',
-           value ->> 'budget_limit', value ->> 'ends_at', value ->> 'created_at', value ->> 'revoked_at' FROM json_each(?1)",
+           value ->> 'budget_limit', value ->> 'ends_at', value ->> 'created_at', value ->> 'revoked_at',
+           value ->> 'requests_per_minute', value ->> 'tokens_per_minute', value ->> 'parallel' FROM json_each(?1)",
         [keys],
     )?;
     connection.execute(

@@ -1,5 +1,6 @@
 //! SQL statements for keys. They see only the hash of a secret.
 
+use endmark_context::budget::RateLimits;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::budgets::amount;
@@ -13,8 +14,9 @@ use crate::keys::{Key, KeyBudget, KeyOfSecret, NewKey};
 pub(crate) fn add(connection: &Connection, new: &NewKey, secret_sha256: &str) -> Result<bool, Fault> {
     let added = connection
         .prepare_cached(
-            "INSERT OR IGNORE INTO keys (name, models, budget_unit, budget_period, budget_limit, ends_at, created_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "INSERT OR IGNORE INTO keys (name, models, budget_unit, budget_period, budget_limit, ends_at, created_at,
+               requests_per_minute, tokens_per_minute, parallel)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         )?
         .execute(params![
             new.name,
@@ -24,6 +26,9 @@ pub(crate) fn add(connection: &Connection, new: &NewKey, secret_sha256: &str) ->
             new.budget.map(|budget| amount(budget.limit)),
             new.ends_at.map(integer),
             now(),
+            new.rates.requests_per_minute.map(amount),
+            new.rates.tokens_per_minute.map(amount),
+            new.rates.parallel.map(amount),
         ])?;
     if added > 0 {
         add_secret(connection, &new.name, secret_sha256)?;
@@ -72,7 +77,7 @@ pub(crate) fn revoke(connection: &Connection, name: &str) -> Result<bool, Fault>
 
 const COLUMNS: &str =
     "SELECT k.name, k.models, k.budget_unit, k.budget_period, k.budget_limit, k.ends_at, k.created_at,
-  k.revoked_at";
+  k.revoked_at, k.requests_per_minute, k.tokens_per_minute, k.parallel";
 
 impl Reader {
     /// Returns all keys, ordered by name (CX-7).
@@ -94,7 +99,7 @@ impl Reader {
                     "{COLUMNS}, s.ends_at FROM key_secrets s JOIN keys k USING (name) WHERE s.sha256 = ?1"
                 ))?
                 .query_row([sha256], |row| {
-                    let secret_ends_at = row.get::<_, Option<i64>>(8)?.map(natural);
+                    let secret_ends_at = row.get::<_, Option<i64>>(11)?.map(natural);
                     Ok(KeyOfSecret { key: key(row)?, secret_ends_at })
                 })
                 .optional()
@@ -107,14 +112,19 @@ fn key(row: &Row<'_>) -> rusqlite::Result<Key> {
     let models: String = row.get(1)?;
     let (unit, period): (Option<String>, Option<String>) = (row.get(2)?, row.get(3)?);
     let limit: Option<i64> = row.get(4)?;
-    let moment = |column: usize| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.map(natural));
+    let number = |column: usize| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.map(natural));
     let budget = KeyBudget::of_words(unit.as_deref(), period.as_deref(), limit.map(natural));
     Ok(Key {
         name: row.get(0)?,
         models: models.lines().map(str::to_owned).collect(),
         budget,
-        ends_at: moment(5)?,
+        rates: RateLimits {
+            requests_per_minute: number(8)?,
+            tokens_per_minute: number(9)?,
+            parallel: number(10)?,
+        },
+        ends_at: number(5)?,
         created_at: natural(row.get(6)?),
-        revoked_at: moment(7)?,
+        revoked_at: number(7)?,
     })
 }

@@ -119,7 +119,7 @@ impl Session {
 
     /// Settles a call whose holds are in no lease. An error is one of the store, and ends the transaction.
     pub(crate) fn settle(&self, call: &Call) -> Result<Recorded, StoreError> {
-        self.whole(|connection| usage::unless_refused(connection, budgets::settle(connection, call)))
+        self.whole(|connection| usage::unless_refused(connection, budgets::settle(connection, call, true)))
     }
 
     /// Writes the entries of calls that were held in leases.

@@ -21,8 +21,8 @@ const COLUMNS: &str = "request_id, call, purpose, session, credential, upstream,
 
 /// Records a call that another process left: writes its row and settles its holds.
 pub(crate) fn record(connection: &Connection, call: &Call) -> rusqlite::Result<()> {
-    insert(connection, call)?;
-    budgets::settle(connection, call)
+    let is_new = insert(connection, call)?;
+    budgets::settle(connection, call, is_new)
 }
 
 /// Writes the rows of calls, and sums those that are cheap to sum together. Returns the outcome of each row.

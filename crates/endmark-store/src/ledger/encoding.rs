@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use endmark_context::budget::{Scope, Unit};
+use endmark_context::Moment;
+use endmark_context::budget::{Period, Scope, Unit, Zone};
 
 use crate::calls::{Billing, Call, CallSettled, CallStarted, Charge, Estimate, Purpose, Tokens, Word};
 
@@ -176,11 +177,18 @@ impl Writer {
         }
     }
 
-    /// A window is the number formed by its digits: `2026-11` is 202611, and a window without an end is 0.
+    /// A window is the number formed by its digits: `2026-11` is 202611, and a window without an end is 0. A minute is
+    /// the number of minutes since 1970.
     fn charge(&mut self, charge: &Charge) {
         let place = |scope| Scope::ALL.iter().position(|known| *known == scope).unwrap_or_default();
-        let kind = place(charge.scope) * 2 + usize::from(charge.unit == Unit::NanoUsd);
-        let digits: String = charge.window.chars().filter(char::is_ascii_digit).collect();
+        let is_second = matches!(charge.unit, Unit::NanoUsd | Unit::Requests);
+        let kind = place(charge.scope) * 2 + usize::from(is_second);
+        let digits: String = match Period::of_window(&charge.window) {
+            Period::Minute => {
+                Moment::parse(&charge.window).map_or(0, |moment| moment.unix_seconds() / 60).to_string()
+            }
+            _ => charge.window.chars().filter(char::is_ascii_digit).collect(),
+        };
         self.0.push(u8::try_from(kind).unwrap_or(u8::MAX));
         self.0.extend_from_slice(&digits.parse::<u32>().unwrap_or(0).to_le_bytes());
         self.number(charge.held);
@@ -236,13 +244,22 @@ impl<'a> Reader<'a> {
     fn charge(&mut self) -> Option<Charge> {
         let kind = usize::from(self.byte()?);
         let digits = u32::from_le_bytes(self.take(4)?.try_into().ok()?);
+        let scope = *Scope::ALL.get(kind / 2)?;
         let window = match digits {
+            _ if scope == Scope::Rate => {
+                let minute = Moment::from_unix_seconds(u64::from(digits) * 60);
+                Period::Minute.window(minute, &Zone::default())
+            }
             0 => "ever".to_owned(),
             1..=999_999 => format!("{:04}-{:02}", digits / 100, digits % 100),
             _ => format!("{:04}-{:02}-{:02}", digits / 10_000, digits / 100 % 100, digits % 100),
         };
-        let unit = if kind % 2 == 1 { Unit::NanoUsd } else { Unit::Tokens };
-        Some(Charge { scope: *Scope::ALL.get(kind / 2)?, unit, window, held: self.number()? })
+        let unit = match scope {
+            _ if kind.is_multiple_of(2) => Unit::Tokens,
+            Scope::Rate => Unit::Requests,
+            _ => Unit::NanoUsd,
+        };
+        Some(Charge { scope, unit, window, held: self.number()? })
     }
 
     fn billing(&mut self) -> Option<Billing> {
@@ -297,12 +314,12 @@ mod tests {
             started_ms: 1_700_000_000_123,
             sent_bytes: 17,
             prompt_estimate: 4,
-            charges: charges(3),
+            charges: charges(5),
         }
     }
 
     fn charges(count: usize) -> Vec<Charge> {
-        let scopes = Scope::ALL.into_iter().cycle();
+        let scopes = Scope::ALL.into_iter().filter(|scope| *scope != Scope::Rate).cycle();
         let windows = ["ever", "2026-11-24", "2026-11"].into_iter().cycle();
         let units = [Unit::Tokens, Unit::NanoUsd].into_iter().cycle();
         let charges = scopes.zip(windows).zip(units).map(|((scope, window), unit)| Charge {
@@ -311,7 +328,14 @@ mod tests {
             window: window.to_owned(),
             held: 1 << 40,
         });
-        charges.take(count).collect()
+        // The first are of rate limits, which have windows of their own.
+        let rates = [Unit::Requests, Unit::Tokens].map(|unit| Charge {
+            scope: Scope::Rate,
+            unit,
+            window: "2026-11-24T18:43".to_owned(),
+            held: 1,
+        });
+        rates.into_iter().chain(charges).take(count).collect()
     }
 
     fn settled() -> CallSettled {
@@ -363,7 +387,7 @@ mod tests {
             upstream: long.clone(),
             model: long.clone(),
             // No configuration has more.
-            charges: charges(9),
+            charges: charges(11),
             ..started()
         };
         let settled = CallSettled { answered_model: Some(long), ending: word, ..settled() };

@@ -1,7 +1,7 @@
 //! SQL statements for PostgreSQL. They are typed and unnamed and need no session state, so they work through a
 //! transaction pooler.
 
-use endmark_context::budget::{Pool, Share, ShareReport, TENURE_MS, Unit};
+use endmark_context::budget::{Pool, RateLimits, Share, ShareReport, TENURE_MS, Unit};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row, Transaction};
 
@@ -239,6 +239,15 @@ pub(crate) async fn exchange(
     Ok(Exchanged::Done { granted, keys_version })
 }
 
+/// Deletes the windows of rate limits before this one.
+pub(crate) async fn forget_rates(client: &Client, oldest_kept: &str) -> Result<(), Error> {
+    for table in ["em_shares", "em_budgets"] {
+        let sql = format!("DELETE FROM {table} WHERE scope = 'rate' AND span < $1");
+        client.execute_typed(&sql, &[(&oldest_kept, Type::TEXT)]).await?;
+    }
+    Ok(())
+}
+
 /// Escapes U+0000, which texts from outside may contain and PostgreSQL cannot store. Different subjects stay different.
 fn escaped(subject: &str) -> String {
     subject.replace('\\', r"\\").replace('\0', r"\0")
@@ -422,18 +431,25 @@ pub(crate) async fn keys(client: &mut Client) -> Result<(i64, String, String), E
 
 /// Returns all keys, ordered by name.
 pub(crate) async fn all_keys(client: &Client) -> Result<Vec<Key>, Error> {
-    let sql = "SELECT name, models, budget_unit, budget_period, budget_limit, ends_at, created_at, revoked_at
+    let sql =
+        "SELECT name, models, budget_unit, budget_period, budget_limit, ends_at, created_at, revoked_at,
+                 requests_per_minute, tokens_per_minute, parallel
                FROM em_keys ORDER BY name";
     let rows = client.query_typed(sql, &[]).await?;
     let key = |row: &Row| {
-        let moment = |column: usize| row.get::<_, Option<i64>>(column).map(natural);
+        let number = |column: usize| row.get::<_, Option<i64>>(column).map(natural);
         Key {
             name: row.get(0),
             models: row.get::<_, String>(1).lines().map(str::to_owned).collect(),
-            budget: KeyBudget::of_words(row.get(2), row.get(3), moment(4)),
-            ends_at: moment(5),
+            budget: KeyBudget::of_words(row.get(2), row.get(3), number(4)),
+            rates: RateLimits {
+                requests_per_minute: number(8),
+                tokens_per_minute: number(9),
+                parallel: number(10),
+            },
+            ends_at: number(5),
             created_at: natural(row.get(6)),
-            revoked_at: moment(7),
+            revoked_at: number(7),
         }
     };
     Ok(rows.iter().map(key).collect())
@@ -445,8 +461,9 @@ pub(crate) async fn add_key(client: &mut Client, new: &NewKey, sha256: &str) -> 
     let limit = new.budget.map(|budget| integer(budget.limit));
     let added = transaction
         .execute_typed(
-            "INSERT INTO em_keys (name, models, budget_unit, budget_period, budget_limit, ends_at, created_at)
-             VALUES ($1, $2, $3, $4, $5, $6, extract(epoch FROM clock_timestamp())::bigint) ON CONFLICT DO NOTHING",
+            "INSERT INTO em_keys (name, models, budget_unit, budget_period, budget_limit, ends_at, created_at,
+               requests_per_minute, tokens_per_minute, parallel)
+             VALUES ($1, $2, $3, $4, $5, $6, extract(epoch FROM clock_timestamp())::bigint, $7, $8, $9) ON CONFLICT DO NOTHING",
             &[
                 (&new.name, Type::TEXT),
                 (&new.models.join("\n"), Type::TEXT),
@@ -454,6 +471,9 @@ pub(crate) async fn add_key(client: &mut Client, new: &NewKey, sha256: &str) -> 
                 (&new.budget.map(|budget| budget.period.name()), Type::TEXT),
                 (&limit, Type::INT8),
                 (&new.ends_at.map(integer), Type::INT8),
+                (&new.rates.requests_per_minute.map(integer), Type::INT8),
+                (&new.rates.tokens_per_minute.map(integer), Type::INT8),
+                (&new.rates.parallel.map(integer), Type::INT8),
             ],
         )
         .await?;

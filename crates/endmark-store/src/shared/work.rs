@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use endmark_context::budget::{Scope, oldest_kept_window};
 use tokio_postgres::Client;
 
 use super::connect::{Unconnected, connect, of_database};
@@ -61,6 +62,8 @@ struct Worker {
     uploaded: Instant,
     next_upload: Instant,
     next_deletion: Instant,
+    /// The oldest window of a rate limit that was not deleted.
+    rates_since: String,
 }
 
 /// Works until the store is closed. Reports the result of the first attempt: an error if the database rejects this
@@ -76,6 +79,7 @@ pub(crate) async fn run(state: Arc<State>, instance: Instance, started: mpsc::Se
         uploaded: now,
         next_upload: now,
         next_deletion: now,
+        rates_since: String::new(),
     };
     let first = worker.connect().await;
     let refused = match first {
@@ -198,12 +202,21 @@ impl Worker {
                 if !self.instance.pending.is_empty() {
                     self.instance.token = mem::take(&mut self.instance.pending);
                 }
+                let rates = due.shares.iter().filter(|(key, _)| key.scope == Scope::Rate);
+                let oldest = rates.filter_map(|(key, _)| oldest_kept_window(&key.window)).max();
                 let Due { through, is_more, has_uploads, .. } = due;
                 let leases = Arc::clone(&self.state.leases);
                 locked(&self.state.requests).note(&granted);
                 let apply = move |session: &_| journal::apply(session, &leases, through, &granted);
                 self.state.writer.write(move |session| apply(session)).await.map_err(Failure::Lost)?;
                 locked(&self.state.tenure).confirm(sent_ms);
+                if let Some(oldest) = oldest.filter(|oldest| *oldest > self.rates_since) {
+                    let forgotten =
+                        tokio::time::timeout(DEADLINE, database::forget_rates(client, &oldest)).await;
+                    let forgotten = forgotten.map_err(|_| lost(format!("no answer within {DEADLINE:?}")))?;
+                    forgotten.map_err(|error| lost(of_database(&error).detail))?;
+                    self.rates_since = oldest;
+                }
                 if keys_version != self.state.keys_version.load(Ordering::Acquire) {
                     self.read_keys().await?;
                 }

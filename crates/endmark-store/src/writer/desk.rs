@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use endmark_context::budget::Scope;
+
 use crate::calls::Call;
 use crate::engine::{Recorded, Session};
 use crate::error::StoreError;
@@ -207,7 +209,10 @@ impl Desk {
                 );
             }
             for amount in &row.leased {
-                entries.push((&row.call, amount));
+                // Nothing is recomputed from the entries of rate limits.
+                if amount.key.scope != Scope::Rate {
+                    entries.push((&row.call, amount));
+                }
                 let sum = costs.entry(Arc::clone(&amount.key)).or_default();
                 *sum = sum.saturating_add(amount.cost);
             }

@@ -328,7 +328,7 @@ async fn a_used_up_session_is_closed_once_and_goes_on_when_it_is_raised(place: &
     let ask = async |id: &str, amount: u64| {
         recorder.hold(hold(id, vec![claim(Scope::Session, "s", 100, amount)])).await.unwrap()
     };
-    let Held::Fits { warnings, least_left } = ask("em_1", 80).await else { panic!("it fits") };
+    let Held::Fits { warnings, least_left, .. } = ask("em_1", 80).await else { panic!("it fits") };
     assert!(warnings.is_empty(), "what is held is not spent: {warnings:?}");
     // An instance of several knows only what is left of its share.
     let left = least_left.map_or(0, |(_, _, left)| left);

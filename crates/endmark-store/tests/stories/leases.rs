@@ -230,12 +230,15 @@ fn killed_processes_neither_overspend_a_budget_nor_charge_a_call_twice() {
         assert_eq!(budget.held, 0, "nothing stays held by the dead");
         assert!(budget.spent <= LIMIT, "{budget:?}");
         let sql = "SELECT sum(coalesce(u.output_tokens, e.held)) FROM budget_entries e
-             LEFT JOIN usage u USING (request_id, call)";
+             LEFT JOIN usage u USING (request_id, call) WHERE e.scope = 'session'";
         assert_eq!(count(&location, sql), budget.spent, "each call counts once, for what its row says");
         assert_eq!(count(&location, "SELECT count(*) FROM budget_leases"), 0);
         let uncharged = "SELECT count(*) FROM usage u WHERE NOT EXISTS (SELECT 1 FROM budget_entries e
              WHERE e.request_id = u.request_id AND e.call = u.call)";
         assert_eq!(count(&location, uncharged), 0);
+        let calls = "SELECT count(*) FROM budget_entries WHERE scope = 'session'";
+        let requests = "SELECT spent FROM budgets WHERE scope = 'rate'";
+        assert_eq!(count(&location, calls), count(&location, requests), "a rate limit counts each call once");
     }
     assert!(leased > 0, "no process had a lease when it was killed");
 }
@@ -266,9 +269,23 @@ fn spend_until_killed(location: &StoreLocation) {
                     for number in 0.. {
                         let request_id = format!("em_{}_{task}_{number}", std::process::id());
                         let amount = 100 + number * 13 % 400;
-                        let held = recorder.hold(hold(&request_id, LIMIT, amount)).await.unwrap();
+                        let (mut hold, mut started) =
+                            (hold(&request_id, LIMIT, amount), started(&request_id, amount));
+                        let window = "2026-11-24T18:43".to_owned();
+                        let (scope, unit) = (Scope::Rate, Unit::Requests);
+                        started.charges.push(Charge { scope, unit, window: window.clone(), held: 1 });
+                        hold.claims.push(Claim {
+                            scope,
+                            subject: String::new(),
+                            window,
+                            unit,
+                            limit: 1 << 40,
+                            amount: 1,
+                            closing_amount: 1,
+                        });
+                        let held = recorder.hold(hold).await.unwrap();
                         if matches!(held, Held::Fits { .. }) {
-                            let open = recorder.open_call(started(&request_id, amount)).await;
+                            let open = recorder.open_call(started).await;
                             if number % 3 == 0 {
                                 tokio::time::sleep(Duration::from_millis(2)).await;
                             }

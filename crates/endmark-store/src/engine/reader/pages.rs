@@ -147,9 +147,9 @@ impl Reader {
     ) -> Result<Vec<BudgetRow>, StoreError> {
         let read = || {
             let behind = if place.is_some() {
-                "WHERE window < :window OR (window = :window AND (scope, subject, unit) > (:scope, :subject, :unit))"
+                "WHERE scope <> 'rate' AND (window < :window OR (window = :window AND (scope, subject, unit) > (:scope, :subject, :unit)))"
             } else {
-                "WHERE :window IS NULL AND :scope IS NULL AND :subject IS NULL AND :unit IS NULL"
+                "WHERE scope <> 'rate' AND :window IS NULL AND :scope IS NULL AND :subject IS NULL AND :unit IS NULL"
             };
             let sql = format!(
                 "SELECT scope, subject, window, unit, spent, held, extra, is_closed FROM budgets {behind}
