@@ -20,7 +20,7 @@ mod writer;
 
 use crate::closing::LimitPlace;
 use crate::deciding::fields;
-use crate::provider::Provider;
+use crate::provider::{Provider, RateHeaders};
 use crate::request::Address;
 use crate::wire_format::{Facts, WireFormat};
 
@@ -34,6 +34,19 @@ pub const ANTHROPIC: Provider = Provider {
     traced_as: "anthropic",
     headers: &["anthropic-version", "anthropic-beta"],
     keys_begin: &["sk-ant-"],
+    rate_headers: &RateHeaders {
+        requests: [
+            "anthropic-ratelimit-requests-limit",
+            "anthropic-ratelimit-requests-remaining",
+            "anthropic-ratelimit-requests-reset",
+        ],
+        tokens: [
+            "anthropic-ratelimit-tokens-limit",
+            "anthropic-ratelimit-tokens-remaining",
+            "anthropic-ratelimit-tokens-reset",
+        ],
+        reset_is_moment: true,
+    },
 };
 
 /// Anthropic Messages: `POST /v1/messages`.

@@ -28,7 +28,7 @@ mod writer;
 
 use crate::closing::LimitPlace;
 use crate::deciding::fields;
-use crate::provider::Provider;
+use crate::provider::{OPENAI_RATE_HEADERS, Provider};
 use crate::request::Address;
 use crate::wire_format::{Facts, WireFormat};
 
@@ -44,6 +44,8 @@ pub const GEMINI: Provider = Provider {
     traced_as: "gcp.gemini",
     headers: &["x-goog-api-key", "x-goog-api-client"],
     keys_begin: &["AIza"],
+    // Google has no such headers.
+    rate_headers: &OPENAI_RATE_HEADERS,
 };
 
 /// Gemini: `POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent`, and the same two at Vertex AI.

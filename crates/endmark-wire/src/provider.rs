@@ -21,7 +21,27 @@ pub struct Provider {
     pub headers: &'static [&'static str],
     /// Prefixes that only its keys have.
     pub keys_begin: &'static [&'static str],
+    /// The response headers about rate limits.
+    pub rate_headers: &'static RateHeaders,
 }
+
+/// The response headers about rate limits: the limit, what remains of it, and when it is reset.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RateHeaders {
+    /// About requests.
+    pub requests: [&'static str; 3],
+    /// About tokens.
+    pub tokens: [&'static str; 3],
+    /// Whether the reset is a moment in RFC 3339. Otherwise it is a number of seconds, such as `17s`.
+    pub reset_is_moment: bool,
+}
+
+/// The headers of OpenAI, which many other servers send, too.
+pub(crate) const OPENAI_RATE_HEADERS: RateHeaders = RateHeaders {
+    requests: ["x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"],
+    tokens: ["x-ratelimit-limit-tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"],
+    reset_is_moment: false,
+};
 
 impl Provider {
     /// Returns the public base URL of its API.

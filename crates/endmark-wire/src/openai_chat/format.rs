@@ -6,7 +6,7 @@ use super::response::ResponseEdit;
 use super::{ChatStream, conversation};
 use crate::closing::LimitPlace;
 use crate::deciding::fields;
-use crate::provider::Provider;
+use crate::provider::{OPENAI_RATE_HEADERS, Provider};
 use crate::reply::{Event, EventError, Received, ToolCall, Usage};
 use crate::request::Address;
 use crate::response::ReplyEdit;
@@ -28,6 +28,7 @@ pub const OPENAI: Provider = Provider {
     traced_as: "openai",
     headers: &["openai-organization"],
     keys_begin: &["sk-proj-", "sk-svcacct-", "sk-admin-"],
+    rate_headers: &OPENAI_RATE_HEADERS,
 };
 
 /// Chat Completions: `POST /v1/chat/completions`, and Azure's paths.
