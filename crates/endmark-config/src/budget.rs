@@ -1,7 +1,7 @@
 //! The budgets. (CX-7)
 
-use endmark_context::budget::{Period, Rule, Scope, Unit, Zone};
-use endmark_gateway::{BudgetSettings, Hidden, Secret};
+use endmark_context::budget::{Period, RateLimits, Rule, Scope, Unit, Zone};
+use endmark_gateway::{BudgetSettings, Clock, Hidden, Secret};
 use endmark_setting::{AtLeast, OneOf, settings};
 
 use super::kinds::{Dollars, ZoneName};
@@ -22,6 +22,12 @@ settings! {
         key_day_tokens: u64 = 0, AtLeast(0);
         /// Dollars that one key may cost on one day; 0: unlimited.
         key_day_usd: u64 = 0, Dollars;
+        /// Requests that one key may make in one minute; 0: unlimited.
+        key_minute_requests: u64 = 0, AtLeast(0);
+        /// Tokens that one key may use in one minute; 0: unlimited.
+        key_minute_tokens: u64 = 0, AtLeast(0);
+        /// Requests that one key may make at once; 0: unlimited.
+        key_parallel: u64 = 0, AtLeast(0);
         /// Tokens that one model may use on one day; 0: unlimited.
         model_day_tokens: u64 = 0, AtLeast(0);
         /// Dollars that one model may cost on one day; 0: unlimited.
@@ -95,8 +101,15 @@ impl Budget {
             (Scope::All, Day, NanoUsd, self.day_usd),
         ];
         let rule = |(scope, period, unit, limit)| Rule { scope, unit, period, limit };
+        let limit = |limit: u64| (limit > 0).then_some(limit);
         BudgetSettings {
             rules: rules.into_iter().filter(|(.., limit)| *limit > 0).map(rule).collect(),
+            rates: RateLimits {
+                requests_per_minute: limit(self.key_minute_requests),
+                tokens_per_minute: limit(self.key_minute_tokens),
+                parallel: limit(self.key_parallel),
+            },
+            clock: Clock::default(),
             zone: self.zone.clone(),
             webhook: self.webhook.as_ref().map(|address| address.reveal().to_owned()),
             webhook_secret: self.webhook_secret.clone(),

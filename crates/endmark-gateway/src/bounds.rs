@@ -39,7 +39,7 @@ impl<'a> Bounds<'a> {
     /// Returns the limits of a request with this key.
     pub(crate) fn of(gateway: &'a Gateway, key: Option<&'a OwnKey>) -> Self {
         let list = key.filter(|key| key.is_for_some_models());
-        let budget = gateway.budgets.are_any(key.and_then(OwnKey::budget));
+        let budget = gateway.budgets.are_any(key.map(OwnKey::limits).unwrap_or_default());
         Self { gateway, list, limits: Limits { models: list.is_some(), budget } }
     }
 

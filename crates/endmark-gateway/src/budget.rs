@@ -5,13 +5,14 @@
 
 mod estimate;
 mod parts;
+mod rates;
 mod refused;
 mod reserved;
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 pub(crate) use endmark_context::budget::CLOSING_OUTPUT_TOKENS;
-use endmark_context::budget::{Rule, Scope, Unit};
+use endmark_context::budget::{Rule, Scope, Unit, rate_period};
 use endmark_context::{Model, Models, Moment, Tokens, rounded};
 use endmark_store::{Charge, Claim, Held, Hold, Recorder};
 use endmark_wire::deciding::most_output;
@@ -23,6 +24,7 @@ use serde_json::json;
 pub(crate) use refused::NotAdmitted;
 pub(crate) use reserved::Reserved;
 
+use crate::keys::KeyLimits;
 use crate::seldom::Seldom;
 use crate::settings::{BudgetSettings, Settings};
 use crate::webhook::{Webhook, WebhookError};
@@ -55,8 +57,10 @@ pub(crate) struct Planned<'a> {
     pub(crate) call: u32,
     pub(crate) session: &'a str,
     pub(crate) credential: Option<&'a str>,
-    /// The budget of its key.
-    pub(crate) of_key: Option<Rule>,
+    /// The limits of its key.
+    pub(crate) limits: KeyLimits,
+    /// Whether it counts as a request in rate limits: the first call for a client's request does.
+    pub(crate) is_request: bool,
     pub(crate) model: &'a str,
     pub(crate) format: &'static dyn WireFormat,
     /// The service that it calls, if it is not for a reply.
@@ -82,9 +86,11 @@ impl Budgets {
         })
     }
 
-    /// Whether any budget applies to calls with a key that has this one.
-    pub(crate) fn are_any(&self, of_key: Option<Rule>) -> bool {
-        of_key.is_some() || !self.settings.rules.is_empty()
+    /// Whether any budget or rate limit applies to calls with a key that has these limits.
+    pub(crate) fn are_any(&self, limits: KeyLimits) -> bool {
+        limits.budget.is_some()
+            || !self.settings.rules.is_empty()
+            || !limits.rates.or(self.settings.rates).is_empty()
     }
 
     /// Returns the id of the model of this name in the table of models or the configuration.
@@ -113,7 +119,7 @@ impl Budgets {
         tier: Option<&str>,
     ) -> Option<u128> {
         let model = self.named_model(names)?;
-        let (cost, is_unknown_tier) = model.prices.exact_cost(tokens, now(), tier)?;
+        let (cost, is_unknown_tier) = model.prices.exact_cost(tokens, self.now(), tier)?;
         if is_unknown_tier {
             tracing::info!(model = model.id, tier, "a tier without a price: the standard price is used");
         }
@@ -136,11 +142,11 @@ impl Budgets {
         let prompt = self.calibrations.prompt(planned.session, planned.model, planned.body, root);
         let mut reserved =
             Reserved::new(recorder.clone(), planned.request_id.to_owned(), planned.call, prompt);
-        if !self.are_any(planned.of_key) {
+        if !self.are_any(planned.limits) {
             reserved.keep();
             return Ok(reserved);
         }
-        let at = now();
+        let at = self.now();
         let claims = self.claims(&planned, root, prompt.held(), at)?;
         reserved.charges = claims.iter().map(charge).collect();
         drop(large);
@@ -150,13 +156,10 @@ impl Budgets {
             claims,
             may_close: planned.may_close,
         };
-        let answer = match tokio::time::timeout(STORE_PATIENCE, recorder.hold(asked)).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(error)) => return self.without_store(reserved, error.for_clients()),
-            Err(_) => return self.without_store(reserved, "it does not answer".to_owned()),
-        };
-        match answer {
-            Held::Fits { warnings, least_left } => {
+        match self.hold(recorder, asked).await? {
+            // A late hold is settled with the row of the call.
+            None => reserved.keep(),
+            Some(Held::Fits { warnings, least_left, rates }) => {
                 for warning in warnings {
                     let (claim, percent) = (&warning.claim, warning.level.percent());
                     self.report(claim, percent, at);
@@ -170,16 +173,16 @@ impl Budgets {
                     );
                     reserved.warned.push((claim.scope, percent));
                 }
-                reserved.least_left = least_left;
+                (reserved.least_left, reserved.rates) = (least_left, rates);
             }
-            Held::Closing => {
+            Some(Held::Closing) => {
                 tracing::warn!(
                     session = planned.session,
                     "the budget of a session is used up: its closing call is made"
                 );
                 reserved.is_closing = true;
             }
-            Held::UsedUp(used_up) => {
+            Some(Held::UsedUp(used_up)) => {
                 reserved.keep();
                 return Err(NotAdmitted::used_up(used_up, &self.settings, at));
             }
@@ -203,9 +206,14 @@ impl Budgets {
         }
     }
 
-    /// Decides about a call if the store does not answer.
-    fn without_store(&self, mut reserved: Reserved, error: String) -> Result<Reserved, NotAdmitted> {
+    /// Asks the store to hold a call. Returns `None` if the store does not answer and the call may be made anyway.
+    async fn hold(&self, recorder: &Recorder, hold: Hold) -> Result<Option<Held>, NotAdmitted> {
         static STORE_FAILS: Seldom = Seldom::new();
+        let error = match tokio::time::timeout(STORE_PATIENCE, recorder.hold(hold)).await {
+            Ok(Ok(held)) => return Ok(Some(held)),
+            Ok(Err(error)) => error.for_clients(),
+            Err(_) => "it does not answer".to_owned(),
+        };
         if self.settings.is_closed_on_store_error {
             return Err(NotAdmitted::StoreFails(error));
         }
@@ -216,9 +224,11 @@ impl Budgets {
                 "a call is made without being held in its budgets: the store fails"
             );
         }
-        // A late hold is settled with the row of the call.
-        reserved.keep();
-        Ok(reserved)
+        Ok(None)
+    }
+
+    fn now(&self) -> Moment {
+        self.settings.clock.0()
     }
 
     /// Returns the possible cost of a call in each of its budgets.
@@ -240,13 +250,22 @@ impl Budgets {
             ..Tokens::default()
         };
         // A key's own budget replaces the general budget of keys in the same unit.
-        let is_replaced =
-            |rule: &Rule| planned.of_key.is_some_and(|own| (own.scope, own.unit) == (rule.scope, rule.unit));
+        let is_replaced = |rule: &Rule| {
+            planned.limits.budget.is_some_and(|own| (own.scope, own.unit) == (rule.scope, rule.unit))
+        };
         let of_all = self.settings.rules.iter().filter(|rule| !is_replaced(rule));
-        let mut claims = Vec::with_capacity(self.settings.rules.len() + 1);
-        for rule in of_all.chain(&planned.of_key) {
+        let rates = planned.limits.rates.or(self.settings.rates);
+        let requests = rates.requests_per_minute.filter(|_| planned.is_request);
+        let rates = [(Unit::Requests, requests), (Unit::Tokens, rates.tokens_per_minute)];
+        let rates = rates.into_iter().filter_map(|(unit, limit)| {
+            limit.map(|limit| Rule { scope: Scope::Rate, unit, period: rate_period(unit), limit })
+        });
+        let mut claims = Vec::with_capacity(self.settings.rules.len() + 3);
+        // Rate limits are the first: a request that they refuse may be sent again soon.
+        for rule in rates.chain(of_all.copied()).chain(planned.limits.budget) {
             let (amount, closing_amount) = match rule.unit {
                 Unit::Tokens => (both(&full), both(&closing)),
+                Unit::Requests | Unit::Parallel => (1, 1),
                 Unit::NanoUsd => {
                     let price = |tokens| self.exact_price([planned.model], tokens, None).map(rounded);
                     match price(&full).zip(price(&closing)) {
@@ -258,7 +277,7 @@ impl Budgets {
             };
             claims.push(Claim {
                 scope: rule.scope,
-                subject: subject(rule, planned),
+                subject: subject(&rule, planned),
                 window: rule.period.window(at, &self.settings.zone),
                 unit: rule.unit,
                 limit: rule.limit,
@@ -280,7 +299,7 @@ fn charge(claim: &Claim) -> Charge {
 fn subject(rule: &Rule, planned: &Planned<'_>) -> String {
     match rule.scope {
         Scope::Session => planned.session.to_owned(),
-        Scope::Key => planned.credential.unwrap_or_default().to_owned(),
+        Scope::Key | Scope::Rate => planned.credential.unwrap_or_default().to_owned(),
         Scope::Model => planned.model.to_owned(),
         Scope::All => String::new(),
     }
@@ -288,9 +307,4 @@ fn subject(rule: &Rule, planned: &Planned<'_>) -> String {
 
 fn both(tokens: &Tokens) -> u64 {
     tokens.prompt.saturating_add(tokens.completion)
-}
-
-fn now() -> Moment {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Moment::from_unix_seconds(since_epoch.as_secs())
 }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use endmark_context::budget::Rule;
+use endmark_context::budget::{RateLimits, Rule};
 use endmark_store::{Key, KeyOfSecret, KeyState, SECRETS_BEGIN, Store};
 use http::{HeaderMap, Uri};
 use tokio::sync::Semaphore;
@@ -56,6 +56,15 @@ pub(crate) struct OwnKey {
     found: KeyOfSecret,
     models: Vec<Pattern>,
     identity: Arc<str>,
+}
+
+/// What may be spent with a key, and how fast. The default is that of requests without such a key.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct KeyLimits {
+    /// Its budget.
+    pub(crate) budget: Option<Rule>,
+    /// Its own rate limits.
+    pub(crate) rates: RateLimits,
 }
 
 impl Keys {
@@ -157,6 +166,7 @@ impl OwnKey {
             name: sole.name.clone(),
             models: Vec::new(),
             budget: sole.budget,
+            rates: RateLimits::default(),
             ends_at: None,
             created_at: 0,
             revoked_at: None,
@@ -169,9 +179,10 @@ impl OwnKey {
         Credential::of_own_key(Arc::clone(&self.identity))
     }
 
-    /// Returns its budget.
-    pub(crate) fn budget(&self) -> Option<Rule> {
-        self.found.key.budget.map(endmark_store::KeyBudget::rule)
+    /// Returns its limits.
+    pub(crate) fn limits(&self) -> KeyLimits {
+        let Key { budget, rates, .. } = &self.found.key;
+        KeyLimits { budget: budget.map(endmark_store::KeyBudget::rule), rates: *rates }
     }
 
     /// Whether it is limited to some models.

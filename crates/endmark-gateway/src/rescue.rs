@@ -233,7 +233,7 @@ impl Refusal {
             Self::AdminKeyRequired => StatusCode::UNAUTHORIZED,
             Self::Key(why) => why.status(),
             Self::Budget(NotAdmitted::StoreFails(_)) => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Budget(why) if why.is_for_now() => StatusCode::TOO_MANY_REQUESTS,
+            Self::Budget(why) if why.is_rate() || why.is_for_now() => StatusCode::TOO_MANY_REQUESTS,
             Self::Budget(_) => StatusCode::PAYMENT_REQUIRED,
             Self::Draining | Self::Interrupted | Self::NoPlace | Self::NoRoom(_) | Self::Store(_) => {
                 StatusCode::SERVICE_UNAVAILABLE
@@ -269,6 +269,7 @@ impl Refusal {
             Self::Key(why) => why.kind(),
             Self::AdminKeyRequired => "endmark_admin_key_required",
             Self::NoAdminKey => "endmark_no_admin_key",
+            Self::Budget(why) if why.is_rate() => "endmark_rate_limited",
             Self::Budget(why) if why.is_for_now() => "endmark_budget_held",
             Self::Budget(_) => BUDGET_REFUSED,
             Self::BodyTooLong(_) | Self::UploadTooLong(_) => "endmark_body_too_large",
@@ -315,6 +316,7 @@ impl Refusal {
             | Self::NoPlace
             | Self::NoRoom(_)
             | Self::TooManyRequests { .. } => Some(1),
+            Self::Budget(why) if why.is_rate() => u32::try_from(why.rate_retry_seconds()?).ok(),
             Self::Budget(why) if why.is_for_now() => Some(HELD_RETRY_SECONDS),
             _ => None,
         }
@@ -372,8 +374,9 @@ fn response(refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
     }
     if let Refusal::Budget(why) = refusal {
         // A budget that is used up does not recover in a moment: an official client would retry again and again.
-        let should_retry = if why.is_for_now() { "true" } else { "false" };
+        let should_retry = if refusal.retry_after().is_some() { "true" } else { "false" };
         response.headers_mut().insert("x-should-retry", HeaderValue::from_static(should_retry));
+        why.write_rate(format, response.headers_mut());
         if let Some(details) = why.details() {
             add(&mut response, format, refusal, &details);
         }

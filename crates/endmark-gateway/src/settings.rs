@@ -34,7 +34,7 @@ use crate::scrub::Scrubber;
 
 pub use authorities::{Authorities, AuthoritiesError};
 pub use base_url::{BaseUrl, BaseUrlError};
-pub use budget::BudgetSettings;
+pub use budget::{BudgetSettings, Clock};
 pub use conditions::{Conditions, FieldPattern, Pattern, UnusablePattern};
 pub use context::{CapSettings, CompactSettings, EmergencySettings, WindowSettings};
 pub use correct::CorrectSettings;

@@ -16,8 +16,8 @@ use crate::body::{AnyBody, made, passing};
 use crate::bounds::{Bounds, Passage};
 use crate::exchange::Exchange;
 use crate::gateway::Gateway;
-use crate::keys::OwnKey;
 use crate::keys::refused::KeyRefused;
+use crate::keys::{KeyLimits, OwnKey};
 use crate::pass_through::pass_through;
 use crate::refused::Refusable;
 use crate::reply::{ClientGone, ClientStream};
@@ -48,7 +48,7 @@ pub(crate) async fn respond(
         Err(refusal) => return refusable.refuse(&refusal),
     };
     let own_key = key.as_ref().map(|key| key.identity());
-    let budget_applies = gateway.budgets.are_any(None);
+    let budget_applies = gateway.budgets.are_any(KeyLimits::default());
     let credential = match Credential::of_request(own_key, request.headers(), request.uri(), budget_applies) {
         Ok(credential) => credential,
         Err(unclear) => return refusable.refuse(&unclear.into()),

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::body::{AnyBody, full};
 use crate::gateway::Gateway;
-use crate::keys::OwnKey;
 use crate::keys::refused::KeyRefused;
+use crate::keys::{KeyLimits, OwnKey};
 use crate::rescue::Refusal;
 use crate::shaping::owner;
 use crate::upstream::Credential;
@@ -34,7 +34,7 @@ pub(super) async fn page(
         return Err(KeyRefused::Missing.into());
     }
     let own_key = key.map(|key| key.identity());
-    let budget_applies = gateway.budgets.are_any(None);
+    let budget_applies = gateway.budgets.are_any(KeyLimits::default());
     let credential = Credential::of_request(own_key, &head.headers, &head.uri, budget_applies)?;
     let owner = owner(credential.as_ref().map(Credential::id));
     let asked = handle.clone();

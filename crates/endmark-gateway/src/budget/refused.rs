@@ -1,8 +1,10 @@
 //! Why a call is not made.
 
 use endmark_context::Moment;
-use endmark_context::budget::{Account, Period, Scope, Unit};
+use endmark_context::budget::{Account, Period, RateLeft, Scope, Unit, rate_retry_seconds};
 use endmark_store::{Claim, UsedUp};
+use endmark_wire::format::WireFormat;
+use http::HeaderMap;
 use serde_json::{Value, json};
 
 use crate::settings::BudgetSettings;
@@ -19,6 +21,8 @@ pub(crate) enum NotAdmitted {
         resets_at: Option<u64>,
         /// Whether it is the budget that a key was made with.
         is_own: bool,
+        /// When it was refused.
+        at: Moment,
     },
     /// Its cost is unknown.
     #[error(
@@ -41,12 +45,37 @@ impl NotAdmitted {
             (rule.scope, rule.unit, rule.period, rule.limit) == (claim.scope, claim.unit, period, claim.limit)
         });
         let is_own = claim.scope == Scope::Key && !is_configured;
-        Self::UsedUp { claim: Box::new(claim), account, resets_at, is_own }
+        Self::UsedUp { claim: Box::new(claim), account, resets_at, is_own, at }
     }
 
     /// Whether calls in progress hold what is left, so that it may fit when they are over.
     pub(crate) fn is_for_now(&self) -> bool {
         matches!(self, Self::UsedUp { claim, account, .. } if account.may_admit(claim.amount))
+    }
+
+    /// Whether a rate limit does not admit it.
+    pub(crate) fn is_rate(&self) -> bool {
+        matches!(self, Self::UsedUp { claim, .. } if claim.scope == Scope::Rate)
+    }
+
+    /// Returns the seconds after which a rate limit may admit it, or `None` if it never does.
+    pub(crate) fn rate_retry_seconds(&self) -> Option<u64> {
+        let Self::UsedUp { claim, account, at, .. } = self else { return None };
+        (self.is_rate() && claim.amount <= account.limit).then(|| rate_retry_seconds(claim.unit, *at))
+    }
+
+    /// Writes the rate limit that does not admit it as response headers.
+    pub(crate) fn write_rate(&self, format: &dyn WireFormat, headers: &mut HeaderMap) {
+        let Self::UsedUp { claim, account, at, .. } = self else { return };
+        if self.is_rate() {
+            let left = account.left().saturating_add(account.elsewhere);
+            super::rates::write(
+                &RateLeft { unit: claim.unit, limit: account.limit, left },
+                *at,
+                format,
+                headers,
+            );
+        }
     }
 
     /// Returns the details for programs, or `None` if no budget is meant.
@@ -66,18 +95,50 @@ impl NotAdmitted {
     }
 }
 
-/// Returns which budget it is, its state, and what to do.
-fn said(claim: &Claim, account: &Account, resets_at: Option<u64>, is_own: bool) -> String {
-    let whose = match claim.scope {
+/// Returns which rate limit it is, and what to do.
+fn said_of_rate(claim: &Claim, account: &Account) -> String {
+    let whose = whose(claim);
+    let limit = claim.unit.shown(account.limit);
+    if claim.unit == Unit::Parallel {
+        return format!(
+            "the rate limit {whose} is {limit}: send this one again when another one is over, or raise the limit"
+        );
+    }
+    if claim.amount > account.limit {
+        return format!(
+            "the rate limit {whose} is {limit} a minute, and this request may need {}: send less, name a smaller output \
+             limit, or raise the limit",
+            claim.unit.shown(claim.amount)
+        );
+    }
+    format!(
+        "the rate limit {whose} is {limit} a minute: {} are left until the next minute, and this request may need {}; \
+         send it again then, or raise the limit",
+        claim.unit.shown(account.left().saturating_add(account.elsewhere)),
+        claim.unit.shown(claim.amount)
+    )
+}
+
+fn whose(claim: &Claim) -> String {
+    match claim.scope {
         Scope::Session => format!("of the session {}", claim.subject),
-        Scope::Key if claim.subject.is_empty() => "of requests without a key".to_owned(),
-        Scope::Key => format!("of the key {}", claim.subject.strip_prefix("key:").unwrap_or(&claim.subject)),
+        Scope::Key | Scope::Rate if claim.subject.is_empty() => "of requests without a key".to_owned(),
+        Scope::Key | Scope::Rate => {
+            format!("of the key {}", claim.subject.strip_prefix("key:").unwrap_or(&claim.subject))
+        }
         Scope::Model => format!("of the model {}", claim.subject),
         Scope::All => "of all requests".to_owned(),
-    };
-    let unit = claim.unit;
+    }
+}
+
+/// Returns which budget it is, its state, and what to do.
+fn said(claim: &Claim, account: &Account, resets_at: Option<u64>, is_own: bool) -> String {
+    if claim.scope == Scope::Rate {
+        return said_of_rate(claim, account);
+    }
+    let (whose, unit) = (whose(claim), claim.unit);
     let window = match Period::of_window(&claim.window) {
-        Period::Ever => String::new(),
+        Period::Ever | Period::Minute => String::new(),
         Period::Day => format!(" on {}", claim.window),
         Period::Month => format!(" in {}", claim.window),
     };

@@ -1,6 +1,6 @@
 //! A held call, until it has a row of its own.
 
-use endmark_context::budget::{Scope, Unit};
+use endmark_context::budget::{RateLeft, Scope, Unit};
 use endmark_store::{Charge, Recorder};
 
 use super::estimate::PromptEstimate;
@@ -16,6 +16,8 @@ pub(crate) struct Reserved {
     pub(crate) is_closing: bool,
     /// The amount left in the tightest budget.
     pub(crate) least_left: Option<(Scope, Unit, u64)>,
+    /// Its rate limits, with the amounts left after it.
+    pub(crate) rates: Vec<RateLeft>,
     /// What it holds in each of its budgets, or would hold if the store accepted it.
     pub(crate) charges: Vec<Charge>,
     /// The estimate of its prompt.
@@ -33,6 +35,7 @@ impl Reserved {
             call,
             is_closing: false,
             least_left: None,
+            rates: Vec::new(),
             charges: Vec::new(),
             prompt,
             warned: Vec::new(),

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use endmark_context::budget::{Rule, Scope, Unit};
+use endmark_context::budget::{RateLeft, Scope, Unit};
 use endmark_context::count::{Family, TextTally, unread_tokens};
 use endmark_context::rounded;
 use endmark_recovery::{Ending, Judgement, Stop};
@@ -15,7 +15,7 @@ use endmark_wire::format::WireFormat;
 use endmark_wire::json::Value;
 use endmark_wire::reply::Choice;
 use endmark_wire::request::Request;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt as _;
 use tracing::Span;
 
@@ -28,6 +28,7 @@ use super::watch::Watch;
 use crate::api::Api;
 use crate::body::AnyBody;
 use crate::budget::{Budgets, NotAdmitted, Planned, PromptEstimate, Reserved};
+use crate::keys::KeyLimits;
 use crate::settings::Mode;
 use crate::telemetry;
 
@@ -39,7 +40,7 @@ pub(crate) struct Calls {
     request_id: String,
     session: String,
     credential: Option<String>,
-    key_budget: Option<Rule>,
+    limits: KeyLimits,
     mode: Mode,
     api: Api,
     format: &'static dyn WireFormat,
@@ -50,6 +51,10 @@ pub(crate) struct Calls {
     numbered: AtomicU32,
     /// The first call, held before the request was prepared for it.
     first: Mutex<Option<Reserved>>,
+    /// The request's place among those that its key may make at once, until all of them are over.
+    seat: OnceLock<Arc<Reserved>>,
+    /// Its rate limits, as they were left when it was admitted.
+    rates: OnceLock<Vec<RateLeft>>,
     /// The cost of the calls that are over.
     cost: Arc<Cost>,
 }
@@ -62,8 +67,8 @@ pub(crate) struct Caller {
     pub(crate) session: String,
     /// The hash of the client's credential, if it sent one, or the name of its key.
     pub(crate) credential: Option<String>,
-    /// The budget of its key.
-    pub(crate) key_budget: Option<Rule>,
+    /// The limits of its key.
+    pub(crate) limits: KeyLimits,
 }
 
 impl Calls {
@@ -80,13 +85,15 @@ impl Calls {
             budgets,
             numbered: AtomicU32::new(0),
             first: Mutex::default(),
+            seat: OnceLock::new(),
+            rates: OnceLock::new(),
             cost: Arc::default(),
             recorder,
             watch: Arc::new(watch),
             request_id: caller.request_id,
             session: caller.session,
             credential: caller.credential,
-            key_budget: caller.key_budget,
+            limits: caller.limits,
             mode,
             api,
             format,
@@ -127,7 +134,7 @@ impl Calls {
 
     /// Whether any budget applies to the calls.
     pub(crate) fn have_budgets(&self) -> bool {
-        self.budgets.are_any(self.key_budget)
+        self.budgets.are_any(self.limits)
     }
 
     /// Holds the first call in its budgets before it is made. Returns how it is held.
@@ -136,7 +143,7 @@ impl Calls {
         model: &str,
         request: &Request,
     ) -> Result<FirstCall, NotAdmitted> {
-        let reserved = self.reserve(model, request.body(), Some(request.root()), true).await?;
+        let reserved = self.reserve(model, request.body(), Some(request.root()), true, true).await?;
         let first = FirstCall {
             is_closing: reserved.is_closing,
             least_left: reserved.least_left,
@@ -152,13 +159,15 @@ impl Calls {
         body: &[u8],
         root: Option<Value<'_>>,
         may_close: bool,
+        is_request: bool,
     ) -> Result<Reserved, NotAdmitted> {
         let planned = Planned {
             request_id: &self.request_id,
             call: self.numbered.fetch_add(1, Ordering::Relaxed) + 1,
             session: &self.session,
             credential: self.credential.as_deref(),
-            of_key: self.key_budget,
+            limits: self.limits,
+            is_request,
             model,
             format: self.format,
             service: self.api.service,
@@ -166,7 +175,15 @@ impl Calls {
             root,
             may_close,
         };
-        let reserved = self.budgets.reserve(&self.recorder, planned).await?;
+        if is_request && let Some(seat) = self.budgets.seat(&self.recorder, &planned).await? {
+            // A request is admitted once.
+            let _ = self.seat.set(Arc::new(seat));
+        }
+        let mut reserved = self.budgets.reserve(&self.recorder, planned).await?;
+        if is_request {
+            // As above.
+            let _ = self.rates.set(std::mem::take(&mut reserved.rates));
+        }
         for (scope, percent) in &reserved.warned {
             self.watch.budget_warning(scope.name(), *percent);
         }
@@ -188,7 +205,11 @@ impl Calls {
         let held = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut reserved = match held {
             Some(reserved) => reserved,
-            None => self.reserve(model, body, None, false).await?,
+            // A path that is passed on holds its first call here.
+            None => {
+                let is_request = purpose == Purpose::Reply && self.made() == 0;
+                self.reserve(model, body, None, false, is_request).await?
+            }
         };
         let (call, sent_bytes) = (reserved.call, body.len());
         // A summary is made for the request, and is not an attempt to answer it.
@@ -237,7 +258,14 @@ impl Calls {
             prompt: reserved.prompt,
             family: Family::of(model),
             cost: Arc::clone(&self.cost),
+            _seat: self.seat.get().cloned(),
         })
+    }
+
+    /// Writes the rate limits as response headers.
+    pub(crate) fn write_rates(&self, headers: &mut HeaderMap) {
+        let rates = self.rates.get().map(Vec::as_slice).unwrap_or_default();
+        self.budgets.write_rates(rates, self.format, headers);
     }
 }
 
@@ -267,6 +295,8 @@ pub(crate) struct Call {
     /// The family of models for the estimate of its output.
     family: Family,
     cost: Arc<Cost>,
+    /// The answer of a path that is passed on outlives the record of its calls.
+    _seat: Option<Arc<Reserved>>,
 }
 
 impl Call {

@@ -177,6 +177,7 @@ impl Counted {
     ) -> Response<AnyBody> {
         let answer = if is_asked { plain(answer) } else { answer };
         let (mut head, body) = answer.into_parts();
+        calls.write_rates(&mut head.headers);
         let is_success = head.status.is_success();
         calls.watch.end(if is_success { Ended::Unread } else { Ended::UpstreamError(head.status.as_u16()) });
         let limits = &gateway.settings.limits;

@@ -1,6 +1,9 @@
 //! The budgets, and what to do if spending is unknown.
 
-use endmark_context::budget::{Rule, Zone};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use endmark_context::Moment;
+use endmark_context::budget::{RateLimits, Rule, Zone};
 
 use super::secret::Secret;
 
@@ -9,6 +12,10 @@ use super::secret::Secret;
 pub struct BudgetSettings {
     /// The budgets. Without any, nothing is held.
     pub rules: Vec<Rule>,
+    /// The rate limits of a client whose key has none of its own.
+    pub rates: RateLimits,
+    /// The clock that decides which window it is.
+    pub clock: Clock,
     /// The zone in which their days begin.
     pub zone: Zone,
     /// Output tokens that are held for a call without a limit.
@@ -24,4 +31,17 @@ pub struct BudgetSettings {
     pub passes_unknown_paths: bool,
     /// Whether a model without a price is only counted in tokens. Otherwise it is refused if a budget is in dollars.
     pub admits_unpriced: bool,
+}
+
+/// A clock. The default is the system's.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock(pub fn() -> Moment);
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self(|| {
+            let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            Moment::from_unix_seconds(since_epoch.as_secs())
+        })
+    }
 }

@@ -488,6 +488,7 @@ fn disclose(exchange: &Exchange, headers: &mut HeaderMap) {
     }
     exchange.changed.write_headers(headers);
     exchange.budget.write_headers(headers);
+    exchange.calls.write_rates(headers);
     if exchange.attempt.stands_in
         && let Ok(name) = HeaderValue::from_str(exchange.upstream_name())
     {

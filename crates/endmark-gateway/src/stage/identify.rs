@@ -96,7 +96,7 @@ impl Identified {
             request_id: self.id.clone(),
             session: self.session.clone(),
             credential: self.credential.clone(),
-            key_budget: client.extensions.get::<Arc<OwnKey>>().and_then(|key| key.budget()),
+            limits: client.extensions.get::<Arc<OwnKey>>().map(|key| key.limits()).unwrap_or_default(),
         };
         let format = request.format();
         let api = Api::of_format(format);
@@ -117,7 +117,7 @@ pub(crate) fn caller(client: &Parts, text: &str) -> Result<Caller, Refusal> {
         request_id: new_request_id(),
         session: session(credential.as_deref(), named.unwrap_or(text)),
         credential,
-        key_budget: client.extensions.get::<Arc<OwnKey>>().and_then(|key| key.budget()),
+        limits: client.extensions.get::<Arc<OwnKey>>().map(|key| key.limits()).unwrap_or_default(),
     })
 }
 

@@ -59,6 +59,7 @@ mod other_paths;
 mod own_keys;
 mod own_words;
 mod parallel_calls;
+mod rate_limits;
 mod reading_within_a_turn;
 mod responses;
 mod retries;

@@ -21,22 +21,34 @@ pub(crate) struct Endmark {
     pub(crate) store: Store,
     task: JoinHandle<()>,
     stop: Option<oneshot::Sender<()>>,
-    _folder: tempfile::TempDir,
+    folder: Option<tempfile::TempDir>,
 }
 
 impl Endmark {
     /// Before an upstream that answers so, with the default settings but for what `change` changes.
     pub(crate) async fn start_with(respond: impl Respond, change: impl FnOnce(&mut Settings)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let location = StoreLocation::sqlite(folder.path().join("endmark.db"));
+        let mut endmark = Self::start_on(&location, respond, change).await;
+        endmark.folder = Some(folder);
+        endmark
+    }
+
+    /// The same, with this store.
+    pub(crate) async fn start_on(
+        location: &StoreLocation,
+        respond: impl Respond,
+        change: impl FnOnce(&mut Settings),
+    ) -> Self {
         let upstream = Upstream::start(respond).await;
         let mut settings = Settings {
             upstreams: vec![Target::new("scripted", upstream.base_url().parse().unwrap())],
             ..Settings::default()
         };
         change(&mut settings);
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&StoreLocation::sqlite(folder.path().join("endmark.db"))).unwrap();
+        let store = Store::open(location).unwrap();
         let (address, task, stop) = serving(settings, store.clone());
-        Self { address, upstream, store, task, stop: Some(stop), _folder: folder }
+        Self { address, upstream, store, task, stop: Some(stop), folder: None }
     }
 
     /// A gateway that knows only what is in the store of this one, before the same upstream.

@@ -1,0 +1,90 @@
+//! Rate limits of keys (CX-7): requests at once, and the response headers about all of them.
+
+use std::time::Duration;
+
+use endmark_context::Moment;
+use endmark_context::budget::{Period, RateLeft, Scope, Unit, rate_retry_seconds};
+use endmark_store::{Claim, Held, Hold, Recorder};
+use endmark_wire::format::WireFormat;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use tokio::time::Instant;
+
+use super::estimate::PromptEstimate;
+use super::{Budgets, NotAdmitted, Planned, Reserved};
+
+/// How long a request waits for another one of its key to end. A client that sends one request after the other may
+/// have read the end of an answer before its place is free.
+const SEAT_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Pause between two attempts.
+const SEAT_PAUSE: Duration = Duration::from_millis(20);
+
+impl Budgets {
+    /// Holds a place among the requests that a key may make at once, or returns `None` if they are unlimited. The place
+    /// is free again when the result is dropped. It is held as call 0, which has no row.
+    pub(crate) async fn seat(
+        &self,
+        recorder: &Recorder,
+        planned: &Planned<'_>,
+    ) -> Result<Option<Reserved>, NotAdmitted> {
+        let Some(limit) = planned.limits.rates.or(self.settings.rates).parallel else { return Ok(None) };
+        let request_id = planned.request_id.to_owned();
+        let claim = Claim {
+            scope: Scope::Rate,
+            subject: planned.credential.unwrap_or_default().to_owned(),
+            window: Period::Ever.name().to_owned(),
+            unit: Unit::Parallel,
+            limit,
+            amount: 1,
+            closing_amount: 1,
+        };
+        let hold = Hold { request_id: request_id.clone(), call: 0, claims: vec![claim], may_close: false };
+        // If it is dropped, it releases a hold that the store makes late, too.
+        let reserved = Reserved::new(recorder.clone(), request_id, 0, PromptEstimate::default());
+        let since = Instant::now();
+        loop {
+            match self.hold(recorder, hold.clone()).await? {
+                Some(Held::UsedUp(used_up)) if since.elapsed() > SEAT_PATIENCE => {
+                    return Err(NotAdmitted::used_up(used_up, &self.settings, self.now()));
+                }
+                Some(Held::UsedUp(_)) => tokio::time::sleep(SEAT_PAUSE).await,
+                _ => return Ok(Some(reserved)),
+            }
+        }
+    }
+
+    /// Writes rate limits as response headers, unless the upstream reports that less is left.
+    pub(crate) fn write_rates(&self, rates: &[RateLeft], format: &dyn WireFormat, headers: &mut HeaderMap) {
+        for rate in rates {
+            write(rate, self.now(), format, headers);
+        }
+    }
+}
+
+/// Writes one rate limit, in the names of the client's provider.
+pub(super) fn write(rate: &RateLeft, at: Moment, format: &dyn WireFormat, headers: &mut HeaderMap) {
+    let dialect = format.provider().rate_headers;
+    let [limit, remaining, reset] = match rate.unit {
+        Unit::Requests => dialect.requests,
+        Unit::Tokens => dialect.tokens,
+        Unit::NanoUsd | Unit::Parallel => return,
+    };
+    let of_upstream = headers.get(remaining).and_then(|left| left.to_str().ok()?.trim().parse().ok());
+    if of_upstream.is_some_and(|left: u64| left <= rate.left) {
+        return;
+    }
+    let seconds = rate_retry_seconds(rate.unit, at);
+    let reset_at = if dialect.reset_is_moment {
+        let end = Moment::from_unix_seconds(at.unix_seconds() + seconds);
+        let minute = end.minute_of_day();
+        format!("{}T{:02}:{:02}:00Z", end.day(), minute / 60, minute % 60)
+    } else {
+        format!("{seconds}s")
+    };
+    let values = [(limit, rate.limit.to_string()), (remaining, rate.left.to_string()), (reset, reset_at)];
+    for (name, value) in values {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! Rate limits of keys: requests and tokens in a minute, and requests at once. (CX-7)
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking, in their helpers too")]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use endmark_context::Moment;
+use endmark_context::budget::RateLimits;
+use endmark_gateway::{Clock, Secret, Settings};
+use endmark_store::{NewKey, StoreLocation};
+use serde_json::{Value, json};
+use testkit::{
+    Answer, Dialect, OpenReply, Postgres, Received, Reply, Request, Script, ScriptedModel, Speaking,
+    chat_reply,
+};
+
+use crate::support::spoken::Wire;
+use crate::support::{Endmark, request, stream_request};
+
+/// The tokens that the scripted upstream bills for each call.
+const BILLED: u64 = 30;
+
+/// Seconds since 1970: 18 seconds after the begin of a minute.
+const START: u64 = 1_700_000_000 / 60 * 60 + 18;
+
+/// The names of the headers about requests: the limit, what remains, and the reset, with its expected value.
+fn headers(wire: Wire) -> [&'static str; 4] {
+    match wire {
+        Wire::Other(Dialect::Messages) => [
+            "anthropic-ratelimit-requests-limit",
+            "anthropic-ratelimit-requests-remaining",
+            "anthropic-ratelimit-requests-reset",
+            "2023-11-14T22:14:00Z",
+        ],
+        _ => [
+            "x-ratelimit-limit-requests",
+            "x-ratelimit-remaining-requests",
+            "x-ratelimit-reset-requests",
+            "42s",
+        ],
+    }
+}
+
+/// The type of an error in each format.
+fn kind(wire: Wire, body: &Value) -> &Value {
+    match wire {
+        Wire::Other(Dialect::Gemini) => &body["error"]["details"][0]["reason"],
+        _ => &body["error"]["type"],
+    }
+}
+
+fn good() -> Answer {
+    Answer::json(200, &chat_reply("Yes.", "stop", (20, BILLED - 20)))
+}
+
+/// A stream that does not end.
+fn endless() -> Answer {
+    let event =
+        |text: &str| json!({"id": "c", "choices": [{"index": 0, "delta": {"content": text}}]}).to_string();
+    Answer::sse([event("On"), event(" and"), event(" on")]).stall_after(60)
+}
+
+fn slow() -> Value {
+    let mut body = stream_request(10);
+    body["messages"][0]["content"] = json!("slow");
+    body
+}
+
+fn is_slow(request: &Received) -> bool {
+    String::from_utf8_lossy(&request.body).contains("slow")
+}
+
+fn rates(change: impl FnOnce(&mut RateLimits)) -> impl FnOnce(&mut Settings) {
+    let mut rates = RateLimits::default();
+    change(&mut rates);
+    move |settings| {
+        settings.budget.rates = rates;
+        settings.budget.assume_output_tokens = 10;
+        settings.upstreams[0].api_key = Some(Secret::new("sk-upstream".to_owned()));
+    }
+}
+
+/// Sets a clock that stands still.
+fn at(now: &'static AtomicU64, clock: fn() -> Moment) -> impl FnOnce(&mut Settings) {
+    now.store(START, Ordering::Relaxed);
+    move |settings| settings.budget.clock = Clock(clock)
+}
+
+async fn ask(endmark: &Endmark, key: &str, body: &Value) -> Reply {
+    open(endmark, key, body).await.read().await
+}
+
+async fn open(endmark: &Endmark, key: &str, body: &Value) -> OpenReply {
+    let sent = Request::post(endmark.address, "/v1/chat/completions");
+    sent.header("authorization", &format!("Bearer {key}")).json(body).send().await
+}
+
+fn remaining(reply: &Reply, unit: &str) -> u64 {
+    let name = format!("x-ratelimit-remaining-{unit}");
+    reply.header(&name).and_then(|left| left.parse().ok()).unwrap()
+}
+
+#[tokio::test]
+async fn one_request_more_than_a_minute_has_is_refused_in_every_format_and_the_next_minute_admits_it() {
+    static NOW: AtomicU64 = AtomicU64::new(START);
+    for wire in Wire::ALL {
+        let model = || ScriptedModel::new("All of it.");
+        let change = |settings: &mut Settings| {
+            rates(|rates| rates.requests_per_minute = Some(1_000))(settings);
+            at(&NOW, || Moment::from_unix_seconds(NOW.load(Ordering::Relaxed)))(settings);
+        };
+        let endmark = match wire {
+            Wire::Chat => Endmark::start_with(model(), change).await,
+            Wire::Other(dialect) => Endmark::start_with(Speaking::new(dialect, model()), change).await,
+        };
+        let own = RateLimits { requests_per_minute: Some(3), ..RateLimits::default() };
+        let new = NewKey { name: "alice".to_owned(), rates: own, ..NewKey::default() };
+        let secret = endmark.store.add_key(new).await.unwrap();
+        let header = if wire == Wire::Other(Dialect::Gemini) { "x-goog-api-key" } else { "x-api-key" };
+        let ask = async |stream: bool| {
+            let asked = Request::post(endmark.address, wire.path(stream)).json(&wire.request(stream));
+            asked.header(header, secret.reveal()).send().await.read().await
+        };
+        let [limit, left, reset, resets_at] = headers(wire);
+        for expected in ["2", "1", "0"] {
+            let reply = ask(expected == "1").await;
+            assert_eq!(reply.status, 200, "{wire:?}: {}", reply.text());
+            assert_eq!(
+                (reply.header(limit), reply.header(left), reply.header(reset)),
+                (Some("3"), Some(expected), Some(resets_at)),
+                "{wire:?}"
+            );
+        }
+        for stream in [false, true] {
+            let refused = ask(stream).await;
+            assert_eq!(refused.status, 429, "{wire:?}: {}", refused.text());
+            let body = refused.json();
+            assert_eq!(kind(wire, &body), "endmark_rate_limited", "{wire:?}: {body}");
+            assert_eq!(body["endmark"]["unit"], "requests", "{body}");
+            assert!(refused.text().contains("the key alice is 3 requests a minute"), "{}", refused.text());
+            assert_eq!(
+                (refused.header("retry-after"), refused.header("x-should-retry")),
+                (Some("42"), Some("true"))
+            );
+            assert_eq!((refused.header(limit), refused.header(left)), (Some("3"), Some("0")), "{wire:?}");
+        }
+        assert_eq!(endmark.calls(), 3, "{wire:?}");
+        NOW.fetch_add(42, Ordering::Relaxed);
+        assert_eq!(ask(false).await.header(left), Some("2"), "{wire:?}");
+        NOW.store(START, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test]
+async fn tokens_of_a_minute_are_held_before_a_call_and_settled_by_what_is_reported() {
+    static NOW: AtomicU64 = AtomicU64::new(START);
+    const LIMIT: u64 = 1_000;
+    let endmark = Endmark::start_with(Script::new().otherwise(good()), |settings| {
+        rates(|rates| rates.tokens_per_minute = Some(LIMIT))(settings);
+        at(&NOW, || Moment::from_unix_seconds(NOW.load(Ordering::Relaxed)))(settings);
+    })
+    .await;
+    let first = ask(&endmark, "k", &request(10)).await;
+    let held = LIMIT - remaining(&first, "tokens");
+    assert!(held > BILLED, "the estimate and the output limit are held: {held}");
+    let mut calls = 1;
+    let refused = loop {
+        let reply = ask(&endmark, "k", &request(10)).await;
+        if reply.status != 200 {
+            break reply;
+        }
+        calls += 1;
+        assert!(calls < LIMIT, "it is never refused");
+    };
+    assert_eq!(refused.status, 429, "{}", refused.text());
+    assert_eq!(refused.json()["endmark"]["unit"], "tokens");
+    assert!(calls * BILLED <= LIMIT && (calls + 2) * BILLED + held > LIMIT, "{calls}");
+    // Another client has a limit of its own.
+    assert_eq!(ask(&endmark, "other", &request(10)).await.status, 200);
+    let too_large = ask(&endmark, "other", &request(LIMIT)).await;
+    assert_eq!((too_large.status, too_large.header("retry-after")), (429, None), "{}", too_large.text());
+    assert_eq!(too_large.header("x-should-retry"), Some("false"));
+    NOW.fetch_add(60, Ordering::Relaxed);
+    let next = ask(&endmark, "k", &request(10)).await;
+    assert_eq!(next.status, 200);
+    assert!(remaining(&next, "tokens") > LIMIT / 2);
+}
+
+#[tokio::test]
+async fn the_tighter_of_both_limits_is_shown() {
+    static NOW: AtomicU64 = AtomicU64::new(START);
+    let of_upstream = |left: &str| {
+        good()
+            .header("x-ratelimit-limit-requests", "10000")
+            .header("x-ratelimit-remaining-requests", left)
+            .header("x-ratelimit-reset-requests", "6m0s")
+    };
+    let script = Script::new().then(of_upstream("9000")).then(of_upstream("3")).otherwise(good());
+    let endmark = Endmark::start_with(script, |settings| {
+        rates(|rates| rates.requests_per_minute = Some(10))(settings);
+        at(&NOW, || Moment::from_unix_seconds(NOW.load(Ordering::Relaxed)))(settings);
+    })
+    .await;
+    let shown = async || {
+        let reply = ask(&endmark, "k", &request(10)).await;
+        headers(Wire::Chat)[..3].iter().map(|name| reply.header(name).unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(shown().await, ["10", "9", "42s"]);
+    assert_eq!(shown().await, ["10000", "3", "6m0s"]);
+    assert_eq!(shown().await, ["10", "7", "42s"]);
+}
+
+#[tokio::test]
+async fn without_a_rate_limit_an_answer_has_no_header_of_one() {
+    let endmark = Endmark::start(Script::new().otherwise(good())).await;
+    let reply = ask(&endmark, "k", &request(10)).await;
+    assert!(reply.headers.iter().all(|(name, _)| !name.contains("ratelimit")), "{:?}", reply.headers);
+    let embedded =
+        Request::post(endmark.address, "/v1/embeddings").json(&json!({"model": "m", "input": "a"}));
+    let embedded = embedded.send().await.read().await;
+    assert!(embedded.headers.iter().all(|(name, _)| !name.contains("ratelimit")), "{:?}", embedded.headers);
+}
+
+#[tokio::test]
+async fn requests_at_once_are_limited_and_a_place_is_free_again_after_an_end_and_after_a_client_that_left() {
+    let script = Script::new().when(is_slow, endless()).otherwise(good());
+    let endmark = Endmark::start_with(script, rates(|rates| rates.parallel = Some(2))).await;
+    // One after the other needs one place.
+    for _ in 0..8 {
+        assert_eq!(ask(&endmark, "k", &request(10)).await.status, 200);
+    }
+    let (first, second) = (open(&endmark, "k", &slow()).await, open(&endmark, "k", &slow()).await);
+    assert_eq!((first.status, second.status), (200, 200));
+    let refused = ask(&endmark, "k", &request(10)).await;
+    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("1")), "{}", refused.text());
+    assert!(refused.text().contains("is 2 requests at once"), "{}", refused.text());
+    assert_eq!(refused.json()["endmark"]["unit"], "parallel");
+    assert_eq!(ask(&endmark, "other", &request(10)).await.status, 200, "another client");
+    first.reset();
+    assert_eq!(ask_patiently(&endmark, &request(10)).await, 200, "a client left");
+    let embedded = Request::post(endmark.address, "/v1/embeddings").header("authorization", "Bearer k");
+    let embedded = embedded.json(&json!({"model": "m", "input": "a"})).send().await.read().await;
+    assert_eq!(embedded.status, 200, "{}", embedded.text());
+    assert_eq!(ask(&endmark, "k", &request(10)).await.status, 200, "the answer before is over");
+    second.reset();
+}
+
+/// Asks until it is admitted, for some seconds.
+async fn ask_patiently(endmark: &Endmark, body: &Value) -> u16 {
+    for _ in 0..20 {
+        let status = ask(endmark, "k", body).await.status;
+        if status != 429 {
+            return status;
+        }
+    }
+    429
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn two_gateways_on_one_database_admit_together_what_one_would() {
+    static NOW: AtomicU64 = AtomicU64::new(START);
+    const LIMIT: u64 = 40;
+    let Some(postgres) = Postgres::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let slow = |request: &Received| String::from_utf8_lossy(&request.body).contains("slow");
+    let mut gateways = Vec::new();
+    for name in ["a.db", "b.db"] {
+        let location = StoreLocation::parse(&postgres.url()).unwrap().with_journal(&folder.path().join(name));
+        let script = Script::new().when(slow, endless()).otherwise(good().wait(Duration::from_millis(20)));
+        let change = |settings: &mut Settings| {
+            rates(|rates| {
+                rates.requests_per_minute = Some(LIMIT);
+                rates.parallel = Some(LIMIT);
+            })(settings);
+            at(&NOW, || Moment::from_unix_seconds(NOW.load(Ordering::Relaxed)))(settings);
+        };
+        gateways.push(Endmark::start_on(&location, script, change).await);
+    }
+    for minute in 0..3 {
+        NOW.store(START + minute * 1_200, Ordering::Relaxed);
+        let mut asked = Vec::new();
+        for _ in 0..LIMIT {
+            for endmark in &gateways {
+                asked.push(tokio::spawn(endmark.ask_later(&request(10))));
+            }
+        }
+        let mut admitted = 0;
+        for reply in asked {
+            let reply = reply.await.unwrap();
+            assert!(matches!(reply.status, 200 | 429), "{}", reply.text());
+            admitted += u64::from(reply.status == 200);
+        }
+        // A request that was refused while others of its key were at once may come again.
+        for _ in 0..20 {
+            admitted += u64::from(gateways[0].ask(&request(10)).await.status == 200);
+        }
+        assert_eq!(admitted, LIMIT, "minute {minute}");
+    }
+    // A window of long ago is deleted everywhere.
+    let first = "2023-11-14T22:13";
+    for table in ["em_budgets", "em_shares"] {
+        let count = format!("SELECT count(*) FROM {table} WHERE scope = 'rate' AND span = '{first}'");
+        assert_eq!(postgres.query(&count), "0", "{table}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn two_gateways_on_one_database_share_the_places_of_a_key() {
+    let Some(postgres) = Postgres::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut gateways = Vec::new();
+    for name in ["a.db", "b.db"] {
+        let location = StoreLocation::parse(&postgres.url()).unwrap().with_journal(folder.path().join(name));
+        let script = Script::new().when(is_slow, endless()).otherwise(good());
+        gateways.push(Endmark::start_on(&location, script, rates(|rates| rates.parallel = Some(4))).await);
+    }
+    let mut streams = Vec::new();
+    for endmark in gateways.iter().cycle().take(4) {
+        let stream = open(endmark, "k", &slow()).await;
+        assert_eq!(stream.status, 200);
+        streams.push(stream);
+    }
+    for endmark in &gateways {
+        assert_eq!(ask(endmark, "k", &request(10)).await.status, 429);
+    }
+    streams.remove(0).reset();
+    assert_eq!(ask_patiently(&gateways[1], &request(10)).await, 200, "the other gateway gave its place back");
+}
