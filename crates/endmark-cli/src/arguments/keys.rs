@@ -61,6 +61,18 @@ pub(crate) struct Add {
     #[arg(long, value_enum, default_value_t = Per::Ever)]
     #[limits(skip)]
     pub(crate) per: Per,
+    /// Requests that it may make in one minute; 0 is no limit of its own
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    #[limits(max_bytes = 32)]
+    pub(crate) requests_per_minute: Option<String>,
+    /// Tokens that it may use in one minute; 0 is no limit of its own
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    #[limits(max_bytes = 32)]
+    pub(crate) tokens_per_minute: Option<String>,
+    /// Requests that it may make at once; 0 is no limit of its own
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    #[limits(max_bytes = 32)]
+    pub(crate) parallel: Option<String>,
     /// When it ends: at the beginning of a day (UTC), or after a span (a number with m, h, d or w)
     #[arg(long, value_name = "DAY|SPAN")]
     #[limits(max_bytes = 32)]

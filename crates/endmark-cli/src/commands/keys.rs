@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use endmark_config::{Effective, Settings};
 use endmark_context::Moment;
-use endmark_context::budget::{Period, Unit};
+use endmark_context::budget::{Period, RateLimits, Unit};
 use endmark_failure::CommandError;
 use endmark_store::{Key, KeyBook, KeyError, KeySecret, KeyState, NewKey, Reader, runtime};
 use endmark_wire::openai_chat::OPENAI;
@@ -41,6 +41,8 @@ struct Row {
     models: Vec<String>,
     /// What may be spent with it; null for no budget of its own.
     budget: Option<Budget>,
+    /// Its own rate limits; null for those without one.
+    rates: Rates,
     /// When it ends, in seconds since 1970; null for never.
     ends_at: Option<u64>,
     /// When it was made, in seconds since 1970.
@@ -57,6 +59,18 @@ struct Budget {
     limit: u64,
     /// `day`, `month` or `ever`.
     per: &'static str,
+}
+
+/// How fast a key may be used.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Rates {
+    /// Requests in one minute.
+    requests_per_minute: Option<u64>,
+    /// Tokens in one minute.
+    tokens_per_minute: Option<u64>,
+    /// Requests at once.
+    parallel: Option<u64>,
 }
 
 /// Creates, lists, rotates or revokes keys.
@@ -85,6 +99,7 @@ fn added(context: &Context, add: &Add) -> Result<Answer, CommandError> {
         name: add.name.clone(),
         models: add.models.iter().map(|pattern| pattern.trim().to_owned()).collect(),
         budget: typed::budget(add)?,
+        rates: typed::rates(add)?,
         ends_at: add.until.as_deref().map(|until| typed::end(until, now())).transpose()?,
     };
     let made = changed(&effective, async |book| book.add(new).await)?;
@@ -209,6 +224,7 @@ impl Row {
             state,
             models: key.models,
             budget,
+            rates: Rates::of(key.rates),
             ends_at: key.ends_at,
             created_at: key.created_at,
         }
@@ -228,9 +244,28 @@ fn text(rows: &[Row]) -> String {
             .ends_at
             .map_or_else(String::new, |at| format!("  until {}", Moment::from_unix_seconds(at).day()));
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{}  {}  {models}  {budget}{end}", row.name, row.state);
+        let _ = writeln!(text, "{}  {}  {models}  {budget}{}{end}", row.name, row.state, row.rates.shown());
     }
     text
+}
+
+impl Rates {
+    fn of(rates: RateLimits) -> Self {
+        let RateLimits { requests_per_minute, tokens_per_minute, parallel } = rates;
+        Self { requests_per_minute, tokens_per_minute, parallel }
+    }
+
+    fn shown(&self) -> String {
+        let shown = |limit: Option<u64>, unit: &str| limit.map(|limit| format!("  {limit} {unit}"));
+        [
+            shown(self.requests_per_minute, "requests/min"),
+            shown(self.tokens_per_minute, "tokens/min"),
+            shown(self.parallel, "at once"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
 }
 
 impl Budget {

@@ -1,7 +1,7 @@
 //! `endmark keys` beside a running gateway. (CX-7)
 
 use serde_json::{Value, json};
-use testkit::{Request, ScriptedModel, Upstream};
+use testkit::{Answer, Received, Request, Script, ScriptedModel, Upstream, chat_reply};
 
 use crate::run::Place;
 use crate::serve::{Served, in_runtime};
@@ -93,6 +93,8 @@ fn what_cannot_be_a_key_is_an_error_that_says_what_can() {
         (&["add", "b", "--until", "2020-01-01"], "is over"),
         (&["add", "b", "--until", "2027-02-30"], "no day"),
         (&["add", "b", "--per", "year"], "possible values"),
+        (&["add", "b", "--requests-per-minute", "-1"], "is not a rate limit"),
+        (&["add", "b", "--parallel", "some"], "is not a rate limit"),
         (&["rotate", "nobody"], "no key `nobody` exists"),
         (&["rotate", "a", "--overlap", "soon"], "span"),
         (&["revoke", "nobody"], "no key `nobody` exists"),
@@ -106,6 +108,42 @@ fn what_cannot_be_a_key_is_an_error_that_says_what_can() {
     assert_eq!(made.code, 0, "0 is no budget: {}", made.errors);
     let listed = place.run(&["keys", "list"]).output;
     assert!(listed.contains("free  valid  all models  no budget of its own"), "{listed}");
+}
+
+#[test]
+fn a_place_of_a_key_is_free_again_after_the_gateway_was_killed() {
+    in_runtime(async {
+        let event = json!({"choices": [{"index": 0, "delta": {"content": "On"}}]}).to_string();
+        let endless = Answer::sse([event.clone(), event]).stall_after(20);
+        let is_slow = |request: &Received| String::from_utf8_lossy(&request.body).contains("slow");
+        let reply = Answer::json(200, &chat_reply("Yes.", "stop", (20, 10)));
+        let upstream = Upstream::start(Script::new().when(is_slow, endless).otherwise(reply)).await;
+        let configuration =
+            format!("[upstreams.local]\nbase_url = \"{}\"\napi_key = \"sk-own\"\n", upstream.base_url());
+        let place = Place::new().with_file("endmark.toml", configuration);
+        let served = Served::start(&place, &[]);
+        let limits = ["--requests-per-minute", "1_000", "--tokens-per-minute", "500000", "--parallel", "1"];
+        let typed: Vec<&str> = ["keys", "add", "alice"].into_iter().chain(limits).collect();
+        let secret = place.run(&typed).output.trim_end().to_owned();
+        let listed = place.run(&["keys", "list"]).output;
+        assert!(
+            listed.contains("no budget of its own  1000 requests/min  500000 tokens/min  1 at once"),
+            "{listed}"
+        );
+        let listed = place.run(&["keys", "list", "--json"]).envelope();
+        let rates = json!({"requests_per_minute": 1_000, "tokens_per_minute": 500_000, "parallel": 1});
+        assert_eq!(listed["data"]["keys"][0]["rates"], rates);
+        let body = json!({"model": "m", "stream": true, "messages": [{"role": "user", "content": "slow"}]});
+        let sent = Request::post(served.address, "/v1/chat/completions");
+        let slow = sent.header("authorization", &format!("Bearer {secret}")).json(&body).send().await;
+        assert_eq!(slow.status, 200);
+        assert_eq!(ask(&served, &secret).await, 429);
+        served.kill();
+        let served = Served::start(&place, &[]);
+        assert_eq!(ask(&served, &secret).await, 200);
+        assert_eq!(served.end("-TERM").0, Some(0));
+        drop(slow);
+    });
 }
 
 #[test]

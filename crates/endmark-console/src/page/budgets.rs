@@ -256,6 +256,7 @@ pub(super) fn whose(row: &Row) -> Markup {
 fn period(window: &str) -> String {
     match Period::of_window(window) {
         Period::Ever => "once and for all".to_owned(),
+        Period::Minute => format!("each minute, {window}"),
         Period::Day => format!("each day, {window}"),
         Period::Month => format!("each month, {window}"),
     }

@@ -3,7 +3,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use endmark_context::budget::{Period, Unit};
+use endmark_context::budget::{Period, RateLimits, Unit};
 use endmark_store::{Key, KeyBudget, KeyError, KeyState, Reader, Store, utc};
 use http::Response;
 use maud::{Markup, html};
@@ -47,7 +47,10 @@ fn table(console: &Console, keys: &[Key]) -> Markup {
                     KeyState::Revoked => (chip("revoked")),
                 } }
                 td { @if key.models.is_empty() { "all" } @else { bdi { (key.models.join(", ")) } } }
-                td { @match key.budget { Some(budget) => (allowance(budget)), None => span.muted { "none" } } }
+                td {
+                    @match key.budget { Some(budget) => (allowance(budget)), None => span.muted { "none" } }
+                    (rates(key.rates))
+                }
                 td { @match key.ends_at {
                     Some(ends_at) => (words::time(now, &utc(ends_at.saturating_mul(1_000)))),
                     None => "never",
@@ -67,9 +70,18 @@ fn table(console: &Console, keys: &[Key]) -> Markup {
 fn allowance(budget: KeyBudget) -> Markup {
     let limit = match budget.unit {
         Unit::NanoUsd => words::money(budget.limit),
-        Unit::Tokens => format!("{} tokens", words::count(budget.limit)),
+        unit => format!("{} {}", words::count(budget.limit), unit.name()),
     };
     html! { (limit) @if budget.period == Period::Ever { " in all" } @else { " per " (budget.period.name()) } }
+}
+
+fn rates(rates: RateLimits) -> Markup {
+    let limits = [
+        (rates.requests_per_minute, " requests per minute"),
+        (rates.tokens_per_minute, " tokens per minute"),
+        (rates.parallel, " requests at once"),
+    ];
+    html! { @for (limit, unit) in limits { @if let Some(limit) = limit { br; (words::count(limit)) (unit) } } }
 }
 
 /// Revokes a key, as `endmark keys revoke`.

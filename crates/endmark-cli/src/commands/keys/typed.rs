@@ -1,6 +1,6 @@
 //! Parses amounts and moments from the command line.
 
-use endmark_context::budget::Unit;
+use endmark_context::budget::{RateLimits, Unit};
 use endmark_context::{Day, Moment, rate_from_dollars};
 use endmark_failure::CommandError;
 use endmark_store::KeyBudget;
@@ -10,7 +10,6 @@ use crate::since;
 
 /// Parses the budget; 0 means no budget.
 pub(super) fn budget(add: &Add) -> Result<Option<KeyBudget>, CommandError> {
-    let plain = |typed: &str| typed.replace(['_', ','], "");
     let (typed, unit, limit) = match (&add.budget_tokens, &add.budget_usd) {
         (Some(typed), _) => (typed, Unit::Tokens, plain(typed).parse().ok()),
         (None, Some(typed)) => {
@@ -28,6 +27,34 @@ pub(super) fn budget(add: &Add) -> Result<Option<KeyBudget>, CommandError> {
     })?;
     let budget = KeyBudget { unit, limit, period: add.per.period() };
     Ok((limit > 0).then_some(budget))
+}
+
+/// Parses the rate limits; 0 means no limit.
+pub(super) fn rates(add: &Add) -> Result<RateLimits, CommandError> {
+    let unusable = |typed: &str, flag| {
+        CommandError::input(
+            "bad_amount",
+            format!("`{typed}` is not a rate limit"),
+            format!("Write a whole number, as in `{flag} 60`; 0 is no limit."),
+        )
+    };
+    let limit = |typed: &Option<String>, flag| match typed.as_deref() {
+        None => Ok(None),
+        Some(typed) => match plain(typed).parse() {
+            Ok(limit) => Ok(Some(limit).filter(|limit: &u64| *limit > 0)),
+            Err(_) => Err(unusable(typed, flag)),
+        },
+    };
+    Ok(RateLimits {
+        requests_per_minute: limit(&add.requests_per_minute, "--requests-per-minute")?,
+        tokens_per_minute: limit(&add.tokens_per_minute, "--tokens-per-minute")?,
+        parallel: limit(&add.parallel, "--parallel")?,
+    })
+}
+
+/// Removes the separators of thousands.
+fn plain(typed: &str) -> String {
+    typed.replace(['_', ','], "")
 }
 
 /// Returns the end of a key created at `now`, in seconds since 1970.
