@@ -210,7 +210,7 @@ impl Budgets {
     async fn hold(&self, recorder: &Recorder, hold: Hold) -> Result<Option<Held>, NotAdmitted> {
         static STORE_FAILS: Seldom = Seldom::new();
         let error = match tokio::time::timeout(STORE_PATIENCE, recorder.hold(hold)).await {
-            Ok(Ok(held)) => return Ok(Some(held)),
+            Ok(Ok(outcome)) => return Ok(Some(outcome)),
             Ok(Err(error)) => error.for_clients(),
             Err(_) => "it does not answer".to_owned(),
         };

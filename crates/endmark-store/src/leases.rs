@@ -109,7 +109,7 @@ impl Leases {
             let account = entry.lease.check(now_ms, claim.limit, claim.amount).filter(|_| is_usual)?;
             found.push((claim, Arc::clone(key), account));
         }
-        let held = Held::fits(Vec::new(), found.iter().map(|(claim, _, account)| (*claim, *account)));
+        let outcome = Held::fits(Vec::new(), found.iter().map(|(claim, _, account)| (*claim, *account)));
         let was_quiet = touched.is_empty();
         let mut amounts = Vec::with_capacity(found.len());
         for (claim, key, _) in found {
@@ -121,7 +121,7 @@ impl Leases {
         }
         let call = LeasedCall { request_id: hold.request_id.clone(), call: hold.call, amounts };
         calls.entry(hold.request_id.clone()).or_default().push(call);
-        Some((held, was_quiet))
+        Some((outcome, was_quiet))
     }
 
     /// Notes the cost of a finished call. The result is empty if the call is not held in leases.

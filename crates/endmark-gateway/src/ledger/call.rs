@@ -203,13 +203,12 @@ impl Calls {
         body: &[u8],
     ) -> Result<Call, NotAdmitted> {
         let held = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let mut reserved = match held {
-            Some(reserved) => reserved,
+        let mut reserved = if let Some(reserved) = held {
+            reserved
+        } else {
             // A path that is passed on holds its first call here.
-            None => {
-                let is_request = purpose == Purpose::Reply && self.made() == 0;
-                self.reserve(model, body, None, false, is_request).await?
-            }
+            let is_request = purpose == Purpose::Reply && self.made() == 0;
+            self.reserve(model, body, None, false, is_request).await?
         };
         let (call, sent_bytes) = (reserved.call, body.len());
         // A summary is made for the request, and is not an attempt to answer it.

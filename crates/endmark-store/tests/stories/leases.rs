@@ -283,8 +283,8 @@ fn spend_until_killed(location: &StoreLocation) {
                             amount: 1,
                             closing_amount: 1,
                         });
-                        let held = recorder.hold(hold).await.unwrap();
-                        if matches!(held, Held::Fits { .. }) {
+                        let outcome = recorder.hold(hold).await.unwrap();
+                        if matches!(outcome, Held::Fits { .. }) {
                             let open = recorder.open_call(started).await;
                             if number % 3 == 0 {
                                 tokio::time::sleep(Duration::from_millis(2)).await;
