@@ -8,6 +8,7 @@ use super::kinds::{Dollars, ZoneName};
 
 settings! {
     /// The budgets; 0 means unlimited. Dollars are held in nano-dollars.
+    // Fields: one for each key of the section.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Budget {
         /// Tokens that a session may use; 0: unlimited (`SRE_AGENT_TOKEN_BUDGET`, `ENDMARK_TOKEN_BUDGET`).

@@ -12,7 +12,7 @@ mod reserved;
 use std::time::{Duration, Instant};
 
 pub(crate) use endmark_context::budget::CLOSING_OUTPUT_TOKENS;
-use endmark_context::budget::{Rule, Scope, Unit, rate_period};
+use endmark_context::budget::{RateLimits, Rule, Scope, Unit, rate_period};
 use endmark_context::{Model, Models, Moment, Tokens, rounded};
 use endmark_store::{Charge, Claim, Held, Hold, Recorder};
 use endmark_wire::deciding::most_output;
@@ -24,7 +24,6 @@ use serde_json::json;
 pub(crate) use refused::NotAdmitted;
 pub(crate) use reserved::Reserved;
 
-use crate::keys::KeyLimits;
 use crate::seldom::Seldom;
 use crate::settings::{BudgetSettings, Settings};
 use crate::webhook::{Webhook, WebhookError};
@@ -49,6 +48,15 @@ pub(crate) struct Budgets {
     models: Models,
     calibrations: Calibrations,
     webhook: Option<Webhook>,
+}
+
+/// What may be spent with a key, and how fast. The default is that of requests without such a key.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct KeyLimits {
+    /// Its budget.
+    pub(crate) budget: Option<Rule>,
+    /// Its own rate limits.
+    pub(crate) rates: RateLimits,
 }
 
 /// A call to be held.

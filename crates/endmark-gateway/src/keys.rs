@@ -10,11 +10,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use endmark_context::budget::{RateLimits, Rule};
+use endmark_context::budget::RateLimits;
 use endmark_store::{Key, KeyOfSecret, KeyState, SECRETS_BEGIN, Store};
 use http::{HeaderMap, Uri};
 use tokio::sync::Semaphore;
 
+use crate::budget::KeyLimits;
 use crate::rescue::Refusal;
 use crate::settings::{Pattern, Secret, SoleKey};
 use crate::upstream::{CREDENTIALS, Credential, secrets_in};
@@ -56,15 +57,6 @@ pub(crate) struct OwnKey {
     found: KeyOfSecret,
     models: Vec<Pattern>,
     identity: Arc<str>,
-}
-
-/// What may be spent with a key, and how fast. The default is that of requests without such a key.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct KeyLimits {
-    /// Its budget.
-    pub(crate) budget: Option<Rule>,
-    /// Its own rate limits.
-    pub(crate) rates: RateLimits,
 }
 
 impl Keys {

@@ -14,10 +14,11 @@ use tracing::Instrument as _;
 
 use crate::body::{AnyBody, made, passing};
 use crate::bounds::{Bounds, Passage};
+use crate::budget::KeyLimits;
 use crate::exchange::Exchange;
 use crate::gateway::Gateway;
+use crate::keys::OwnKey;
 use crate::keys::refused::KeyRefused;
-use crate::keys::{KeyLimits, OwnKey};
 use crate::pass_through::pass_through;
 use crate::refused::Refusable;
 use crate::reply::{ClientGone, ClientStream};

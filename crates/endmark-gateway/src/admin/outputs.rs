@@ -10,9 +10,10 @@ use http::{HeaderValue, Response, header};
 use serde_json::{Value, json};
 
 use crate::body::{AnyBody, full};
+use crate::budget::KeyLimits;
 use crate::gateway::Gateway;
+use crate::keys::OwnKey;
 use crate::keys::refused::KeyRefused;
-use crate::keys::{KeyLimits, OwnKey};
 use crate::rescue::Refusal;
 use crate::shaping::owner;
 use crate::upstream::Credential;

@@ -27,8 +27,7 @@ use super::sent::Sent;
 use super::watch::Watch;
 use crate::api::Api;
 use crate::body::AnyBody;
-use crate::budget::{Budgets, NotAdmitted, Planned, PromptEstimate, Reserved};
-use crate::keys::KeyLimits;
+use crate::budget::{Budgets, KeyLimits, NotAdmitted, Planned, PromptEstimate, Reserved};
 use crate::settings::Mode;
 use crate::telemetry;
 
@@ -37,10 +36,7 @@ pub(crate) struct Calls {
     recorder: Recorder,
     /// The observation of the whole request.
     pub(crate) watch: Arc<Watch>,
-    request_id: String,
-    session: String,
-    credential: Option<String>,
-    limits: KeyLimits,
+    caller: Caller,
     mode: Mode,
     api: Api,
     format: &'static dyn WireFormat,
@@ -90,10 +86,7 @@ impl Calls {
             cost: Arc::default(),
             recorder,
             watch: Arc::new(watch),
-            request_id: caller.request_id,
-            session: caller.session,
-            credential: caller.credential,
-            limits: caller.limits,
+            caller,
             mode,
             api,
             format,
@@ -109,12 +102,12 @@ impl Calls {
 
     /// Returns the hash of their credential.
     pub(crate) fn credential(&self) -> Option<&str> {
-        self.credential.as_deref()
+        self.caller.credential.as_deref()
     }
 
     /// Returns the hash of their session.
     pub(crate) fn session(&self) -> &str {
-        &self.session
+        &self.caller.session
     }
 
     /// Returns the number of calls so far.
@@ -134,7 +127,7 @@ impl Calls {
 
     /// Whether any budget applies to the calls.
     pub(crate) fn have_budgets(&self) -> bool {
-        self.budgets.are_any(self.limits)
+        self.budgets.are_any(self.caller.limits)
     }
 
     /// Holds the first call in its budgets before it is made. Returns how it is held.
@@ -162,11 +155,11 @@ impl Calls {
         is_request: bool,
     ) -> Result<Reserved, NotAdmitted> {
         let planned = Planned {
-            request_id: &self.request_id,
+            request_id: &self.caller.request_id,
             call: self.numbered.fetch_add(1, Ordering::Relaxed) + 1,
-            session: &self.session,
-            credential: self.credential.as_deref(),
-            limits: self.limits,
+            session: &self.caller.session,
+            credential: self.caller.credential.as_deref(),
+            limits: self.caller.limits,
             is_request,
             model,
             format: self.format,
@@ -222,11 +215,11 @@ impl Calls {
         let open = self
             .recorder
             .open_call(CallStarted {
-                request_id: self.request_id.clone(),
+                request_id: self.caller.request_id.clone(),
                 call,
                 purpose,
-                session: self.session.clone(),
-                credential: self.credential.clone(),
+                session: self.caller.session.clone(),
+                credential: self.caller.credential.clone(),
                 upstream: upstream.to_owned(),
                 format: Cow::Borrowed(self.api.name),
                 model: model.to_owned(),
