@@ -288,9 +288,9 @@ async fn a_budget_that_is_raised_is_larger_for_all_instances() {
     let stores = [open("a.db"), open("b.db")];
     // The budget of all requests does not matter here.
     let call = async |store: &Store, id: &str, amount| {
-        let mut hold = hold(id, "session", LIMIT, amount);
-        hold.claims.remove(0);
-        let held = store.recorder(NoSecrets).hold(hold).await.unwrap();
+        let mut planned = hold(id, "session", LIMIT, amount);
+        planned.claims.remove(0);
+        let held = store.recorder(NoSecrets).hold(planned).await.unwrap();
         matches!(held, Held::Fits { .. })
     };
     assert!(call(&stores[0], "em_1", 900).await && !call(&stores[1], "em_2", 200).await);

@@ -65,8 +65,9 @@ mod tests {
     use super::*;
 
     fn a_struct(above: &str, fields: usize) -> String {
-        let fields: String =
+        let names: Vec<_> =
             (0..fields).map(|n| format!("    /// Of a.\n    pub(crate) field_{n}: u8,\n")).collect();
+        let fields = names.concat();
         format!("/// A struct.\n{above}#[derive(Debug)]\npub(crate) struct A<'a> {{\n{fields}}}\n")
     }
 

@@ -466,7 +466,7 @@ mod tests {
             )
             .unwrap();
         let read = |subject: &str| standing(&session, "own", &key(subject), 100).unwrap();
-        let account = |spent, held, limit| Account { spent, held, limit, is_closed: false };
+        let account = |spent, held, limit| Account { spent, held, limit, is_closed: false, elsewhere: 0 };
         let expected = |account, other_owners| Standing { account, warned_percent: 0, other_owners };
         assert_eq!(read("a"), expected(account(5, 52, 140), 2));
         assert_eq!(read("b"), expected(account(0, 9, 100), 1));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, params};
 
 use super::integers::integer;
-use super::outputs::{SECONDS_A_DAY, now};
+use super::outputs::{SECONDS_A_DAY, unix_seconds};
 use crate::compactions::{CondensedIn, KeptSummary};
 use crate::engine::Fault;
 
@@ -43,7 +43,7 @@ pub(crate) fn of(
     if !found.is_empty() {
         connection
             .prepare_cached("UPDATE compactions SET last_used = ?3 WHERE owner = ?1 AND first_sha256 = ?2 AND last_used < ?3 - 3600")?
-            .execute(params![owner, first_sha256, now()])?;
+            .execute(params![owner, first_sha256, unix_seconds()])?;
     }
     Ok(found)
 }
@@ -84,7 +84,7 @@ pub(crate) fn keep(
             kept.handle,
             integer(kept.bytes),
             keep_days,
-            now()
+            unix_seconds()
         ])?;
     let dropped: Vec<String> =
         condensed_in.dropped.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
@@ -123,6 +123,6 @@ pub(crate) fn least_bytes(connection: &Connection) -> Result<Option<u64>, Fault>
 pub(crate) fn forget(connection: &Connection) -> Result<u64, Fault> {
     let forgotten = connection
         .prepare_cached("DELETE FROM compactions WHERE keep_days > 0 AND last_used + keep_days * ?1 < ?2")?
-        .execute([SECONDS_A_DAY, now()])?;
+        .execute([SECONDS_A_DAY, unix_seconds()])?;
     Ok(forgotten as u64)
 }

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::budgets::amount;
 use super::integers::{integer, natural};
-use super::outputs::now;
+use super::outputs::unix_seconds;
 use crate::engine::{Fault, Reader};
 use crate::error::StoreError;
 use crate::keys::{Key, KeyBudget, KeyOfSecret, NewKey};
@@ -25,7 +25,7 @@ pub(crate) fn add(connection: &Connection, new: &NewKey, secret_sha256: &str) ->
             new.budget.map(|budget| budget.period.name()),
             new.budget.map(|budget| amount(budget.limit)),
             new.ends_at.map(integer),
-            now(),
+            unix_seconds(),
             new.rates.requests_per_minute.map(amount),
             new.rates.tokens_per_minute.map(amount),
             new.rates.parallel.map(amount),
@@ -59,10 +59,10 @@ pub(crate) fn rotate(
     }
     connection
         .prepare_cached("DELETE FROM key_secrets WHERE name = ?1 AND ends_at <= ?2")?
-        .execute(params![name, now()])?;
+        .execute(params![name, unix_seconds()])?;
     connection
         .prepare_cached("UPDATE key_secrets SET ends_at = min(coalesce(ends_at, ?2), ?2) WHERE name = ?1")?
-        .execute(params![name, now().saturating_add(integer(overlap_seconds))])?;
+        .execute(params![name, unix_seconds().saturating_add(integer(overlap_seconds))])?;
     add_secret(connection, name, secret_sha256)?;
     Ok(true)
 }
@@ -71,7 +71,7 @@ pub(crate) fn rotate(
 pub(crate) fn revoke(connection: &Connection, name: &str) -> Result<bool, Fault> {
     let revoked = connection
         .prepare_cached("UPDATE keys SET revoked_at = ?2 WHERE name = ?1 AND revoked_at IS NULL")?
-        .execute(params![name, now()])?;
+        .execute(params![name, unix_seconds()])?;
     Ok(revoked > 0)
 }
 

@@ -14,7 +14,7 @@ pub(crate) const SECONDS_A_DAY: i64 = 86_400;
 const REMOVED_DAYS: i64 = 30;
 
 /// Returns the current time in seconds since 1970.
-pub(crate) fn now() -> i64 {
+pub(crate) fn unix_seconds() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
@@ -31,7 +31,7 @@ pub(crate) fn begin(connection: &Connection, output: &NewOutput) -> Result<(), F
             "INSERT INTO outputs (handle, owner, keep_days, last_used) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (handle) DO UPDATE SET last_used = excluded.last_used",
         )?
-        .execute(params![output.handle.as_str(), output.owner, output.keep_days, now()])?;
+        .execute(params![output.handle.as_str(), output.owner, output.keep_days, unix_seconds()])?;
     Ok(())
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn finish(
         .prepare_cached(
             "UPDATE outputs SET format = ?2, bytes = ?3, lines = ?4, last_used = ?5 WHERE handle = ?1",
         )?
-        .execute(params![handle, format, bytes, lines, now()])?;
+        .execute(params![handle, format, bytes, lines, unix_seconds()])?;
     Ok(())
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn finish(
 pub(crate) fn touch(connection: &Connection, handle: &str) -> Result<(), Fault> {
     let touched = connection
         .prepare_cached("UPDATE outputs SET last_used = ?2 WHERE handle = ?1")?
-        .execute(params![handle, now()])?;
+        .execute(params![handle, unix_seconds()])?;
     if touched == 0 {
         uploads::note_use(connection, handle)?;
     }
@@ -120,14 +120,14 @@ pub(crate) fn forget(connection: &Connection) -> Result<u64, Fault> {
             "DELETE FROM outputs WHERE (keep_days > 0 AND last_used + keep_days * ?1 < ?2)
                OR (bytes IS NULL AND last_used + ?1 < ?2)",
         )?
-        .execute([SECONDS_A_DAY, now()])?;
+        .execute([SECONDS_A_DAY, unix_seconds()])?;
     connection
         .prepare_cached("DELETE FROM removed_outputs WHERE removed_at < ?1")?
-        .execute([now() - REMOVED_DAYS * SECONDS_A_DAY])?;
+        .execute([unix_seconds() - REMOVED_DAYS * SECONDS_A_DAY])?;
     Ok(forgotten as u64)
 }
 
 /// Whether an output that was last used at this time has expired.
 pub(crate) fn has_expired(last_used: i64, keep_days: i64) -> bool {
-    keep_days > 0 && last_used.saturating_add(keep_days.saturating_mul(SECONDS_A_DAY)) < now()
+    keep_days > 0 && last_used.saturating_add(keep_days.saturating_mul(SECONDS_A_DAY)) < unix_seconds()
 }

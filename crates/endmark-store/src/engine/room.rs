@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 
-use super::outputs::{discard, now};
+use super::outputs::{discard, unix_seconds};
 use crate::engine::Fault;
 use crate::engine::integers::natural;
 
@@ -43,7 +43,7 @@ pub(crate) fn make(connection: &Connection, handle: &str, bytes: i64, max_bytes:
             .prepare_cached(
                 "INSERT OR REPLACE INTO removed_outputs (handle, owner, removed_at) VALUES (?1, ?2, ?3)",
             )?
-            .execute(params![victim, owner, now()])?;
+            .execute(params![victim, owner, unix_seconds()])?;
         discard(connection, &victim)?;
         total = total.saturating_sub(freed);
     }
@@ -61,7 +61,7 @@ fn in_use(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
              UNION SELECT handle FROM compactions JOIN compaction_sessions USING (owner, first_sha256, turns, sha256)
                WHERE session IN lately AND handle IS NOT NULL",
         )?
-        .query_map([IN_USE_SECONDS, now() - IN_USE_SECONDS], |row| row.get(0))?
+        .query_map([IN_USE_SECONDS, unix_seconds() - IN_USE_SECONDS], |row| row.get(0))?
         .collect()
 }
 
@@ -114,7 +114,8 @@ impl OwnerCandidates {
                ORDER BY last_used, handle LIMIT ?5) JOIN output_sizes USING (handle) ORDER BY last_used, handle",
         )?;
         let (last_used, handle) = &self.last;
-        let mut rows = statement.query(params![owner, last_used, handle, now() - IN_USE_SECONDS, BATCH])?;
+        let mut rows =
+            statement.query(params![owner, last_used, handle, unix_seconds() - IN_USE_SECONDS, BATCH])?;
         let mut found = 0;
         while let Some(row) = rows.next()? {
             let handle: String = row.get(0)?;

@@ -8,7 +8,7 @@ use crate::engine::compactions::{dropped_of, items_of};
 use crate::engine::fetched::FetchedOutput;
 use crate::engine::integers::{integer, natural};
 use crate::engine::journal::uploads::{OutputUpload, OutputValue, Uploads};
-use crate::engine::outputs::{Piece, SECONDS_A_DAY, now};
+use crate::engine::outputs::{Piece, SECONDS_A_DAY, unix_seconds};
 
 /// The columns of a summary, as PostgreSQL reads them from JSON.
 const SUMMARY_COLUMNS: [(&str, &str); 14] = [
@@ -58,7 +58,7 @@ async fn outputs(transaction: &Transaction<'_>, uploads: &Uploads) -> Result<Vec
         return Ok(Vec::new());
     }
     let handles: Vec<&str> = uploads.outputs.iter().map(|output| output.handle.as_str()).collect();
-    let used = (now(), SECONDS_A_DAY);
+    let used = (unix_seconds(), SECONDS_A_DAY);
     // Another instance may have uploaded the same output, and this one may have used one of another instance.
     let known = transaction
         .query_typed(
@@ -188,7 +188,7 @@ pub(crate) async fn fetch(client: &Client, handle: &str) -> Result<Option<Fetche
         format: first.get(1),
         bytes: first.get(2),
         lines: first.get(3),
-        is_expired: first.get::<_, i64>(4) < now(),
+        is_expired: first.get::<_, i64>(4) < unix_seconds(),
         pieces: rows.iter().filter_map(piece).collect(),
     }))
 }
@@ -198,7 +198,7 @@ pub(crate) async fn touch(client: &Client, handle: &str) -> Result<(), Error> {
     let sql = "UPDATE em_outputs SET expires_at = greatest(expires_at, $2 + (keep_days + 1) * $3)
                WHERE handle = $1 AND bytes IS NOT NULL";
     let parameters: [Parameter<'_>; 3] =
-        [(&handle, Type::TEXT), (&now(), Type::INT8), (&SECONDS_A_DAY, Type::INT8)];
+        [(&handle, Type::TEXT), (&unix_seconds(), Type::INT8), (&SECONDS_A_DAY, Type::INT8)];
     client.execute_typed(sql, &parameters).await.map(|_| ())
 }
 
@@ -227,7 +227,7 @@ pub(crate) async fn find_summary(
         (first, Type::TEXT),
         (&digests, Type::TEXT_ARRAY),
         (&integer(beyond), Type::INT8),
-        (&now(), Type::INT8),
+        (&unix_seconds(), Type::INT8),
     ];
     let found = client.query_typed_opt(sql, &parameters).await?;
     Ok(found.map(|row| FoundSummary {
@@ -250,7 +250,7 @@ pub(crate) async fn find_summary(
 /// Deletes some of the expired outputs and summaries. Returns whether there may be more.
 pub(crate) async fn delete_expired(client: &mut Client) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
-    let limits: [Parameter<'_>; 2] = [(&now(), Type::INT8), (&MAX_DELETED, Type::INT8)];
+    let limits: [Parameter<'_>; 2] = [(&unix_seconds(), Type::INT8), (&MAX_DELETED, Type::INT8)];
     let sql = "DELETE FROM em_outputs WHERE expires_at < $1 AND handle IN
                  (SELECT handle FROM em_outputs WHERE expires_at < $1 ORDER BY expires_at, handle LIMIT $2) RETURNING handle";
     let deleted = transaction.query_typed(sql, &limits).await?;
