@@ -580,3 +580,34 @@ async fn tls_verifies_the_name_of_the_server() {
         assert!(refused.contains("certificate"), "{refused}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_in_progress_stay_held_when_their_instance_connects_again() {
+    const LIMIT: u64 = 1_000;
+    let Some(mut postgres) = Postgres::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let open = |name: &str| Store::open(&location(&postgres, &folder.path().join(name))).unwrap();
+    let (first, second) = (open("a.db"), open("b.db"));
+    let recorder = first.recorder(NoSecrets);
+    assert!(matches!(recorder.hold(hold("em_long", "s", LIMIT, 600)).await.unwrap(), Held::Fits { .. }));
+    let long = recorder.open_call(started("em_long", "s")).await;
+    postgres.stop();
+    while first.condition().failure.is_none() || second.condition().failure.is_none() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    postgres.start_again();
+    while first.condition().failure.is_some() || second.condition().failure.is_some() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(!call(&second, "em_no", "t", LIMIT, 500, 500).await.unwrap(), "600 of 1,000 are held");
+    long.settle(CallSettled {
+        http_status: Some(200),
+        ending: "clean".into(),
+        tokens: Tokens { prompt: Some(0), output: Some(600), ..Tokens::default() },
+        ..CallSettled::default()
+    });
+    becomes(&postgres, SPENT, 600).await;
+    first.close().await;
+    second.close().await;
+    assert_eq!(number(&postgres, COMMITTED), 600);
+}

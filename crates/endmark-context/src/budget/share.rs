@@ -76,8 +76,9 @@ impl Pool {
         // Holds of calls in progress stay counted, even if a call cost more than it held.
         let used = report.used.max(spent);
         let available = report.limit.saturating_sub(others);
-        // The instance may have been given up, and have returned with its earlier amount.
-        let mut granted = report.granted.min(share.granted);
+        // An instance that connects again reports no grant, but its calls in progress go on within the earlier one. It
+        // may also have been given up, and have returned with an amount that was freed since.
+        let mut granted = report.granted.max(used).min(share.granted);
         let is_asked = report.least > 0;
         let fits = used.saturating_add(report.least) <= available;
         if is_asked && fits {

@@ -287,3 +287,16 @@ fn calls_at_once_on_four_instances_use_a_budget_up_and_exceed_it_by_their_own_ex
     }
     println!("{calls} calls at once: at least {least} of {LIMIT} used; beyond their holds: {over} over");
 }
+
+#[test]
+fn an_instance_that_connects_again_keeps_what_its_calls_in_progress_hold() {
+    let mut pool = Pool { spent: 0, committed: 80, is_tight: false };
+    let (mut share, mut other) = (Share { granted: 80, spent: 0 }, Share::default());
+    // It discarded its grant, since the database may have given it away.
+    let report = ShareReport { limit: 100, granted: 0, spent: 0, used: 60, ..ShareReport::default() };
+    pool.exchange(&mut share, &report, 2);
+    assert_eq!((share.granted, pool.committed), (60, 60));
+    let report = ShareReport { limit: 100, least: 50, waiting: 50, ..ShareReport::default() };
+    pool.exchange(&mut other, &report, 2);
+    assert_eq!((other.granted, pool.committed), (0, 60));
+}
