@@ -8,12 +8,13 @@ mod account;
 mod lease;
 mod rate;
 mod share;
+pub mod sim;
 mod window;
 
 pub use account::{Account, Level};
 pub use lease::{Lease, Standing};
 pub use rate::{RateLeft, RateLimits, oldest_kept_window, rate_period, rate_retry_seconds};
-pub use share::{Pool, Share, ShareReport, TENURE_MS, Tenure};
+pub use share::{Demand, Pool, Share, ShareReport, TENURE_MS, Tenure, WantedShare, pace};
 pub use window::{Period, Zone, ZoneError};
 
 /// Most output tokens of a session's closing call.

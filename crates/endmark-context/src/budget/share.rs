@@ -4,6 +4,11 @@
 //! share before the instance uses it. The instance lowers its share in its own journal before it reports that to the
 //! database. Every report has absolute numbers, so a repeated report changes nothing.
 
+mod demand;
+pub mod pace;
+
+pub use demand::{Demand, WantedShare};
+
 /// An advance grant is at most one part in this many of the free amount, divided by the number of instances.
 const PART: u64 = 4;
 /// A budget is tight if less than one part in this many of its limit is free. Instances then return what they do not

@@ -5,7 +5,8 @@ pub(crate) mod uploads;
 
 use std::path::Path;
 
-use endmark_context::budget::{Account, ShareReport};
+use endmark_context::budget::pace::{MAX_CHANGES, MAX_ROWS};
+use endmark_context::budget::{Account, ShareReport, WantedShare};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::budgets::amount;
@@ -14,10 +15,19 @@ use crate::engine::Fault;
 use crate::error::StoreError;
 use crate::leases::{BudgetKey, Leases};
 
-/// Maximum rows of calls in one transaction of the database.
-const MAX_ROWS: u32 = 512;
-/// Maximum changed budgets in one transaction of the database.
-const MAX_CHANGES: u32 = 256;
+/// The row of a call as PostgreSQL reads it: a JSON object, made of `usage u`, `usage_cache_writes w` and
+/// `usage_estimates e`.
+pub(super) const CALL_AS_JSON: &str = "json_object(
+  'started_at', u.started_at || '+00', 'request_id', u.request_id, 'call', u.call, 'purpose', u.purpose,
+  'session', u.session, 'credential', u.credential, 'upstream', u.upstream, 'format', u.format,
+  'model', u.model, 'answered_model', u.answered_model, 'streamed', json(iif(u.streamed, 'true', 'false')),
+  'mode', u.mode, 'ended_at', u.ended_at || '+00', 'http_status', u.http_status, 'ending', u.ending,
+  'stop', u.stop, 'verdict', u.verdict, 'cut_kind', u.cut_kind, 'prompt_tokens', u.prompt_tokens,
+  'output_tokens', u.output_tokens, 'cached_tokens', u.cached_tokens,
+  'reasoning_tokens', u.reasoning_tokens, 'total_tokens', u.total_tokens,
+  'cache_written_tokens', w.tokens, 'estimated_prompt', e.prompt, 'estimated_output', e.output,
+  'sent_bytes', u.sent_bytes, 'received_bytes', u.received_bytes, 'first_byte_ms', u.first_byte_ms,
+  'total_ms', u.total_ms)";
 
 /// Triggers that note what the database does not have yet. Only a journal has them: they would slow the transactions of
 /// any other store by about 10 %.
@@ -50,18 +60,13 @@ pub(crate) struct Instance {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ShareRequest {
     pub(crate) key: BudgetKey,
-    pub(crate) limit: u64,
-    pub(crate) least: u64,
-    pub(crate) waiting: u64,
-    pub(crate) ahead: u64,
-    /// Whether the unused part of the share is returned.
-    pub(crate) returns: bool,
+    pub(crate) wanted: WantedShare,
 }
 
 impl ShareRequest {
     /// A report of a budget that no call waits for.
     fn without_calls(key: BudgetKey, returns: bool) -> Self {
-        Self { key, limit: 0, least: 0, waiting: 0, ahead: 0, returns }
+        Self { key, wanted: WantedShare { returns, ..WantedShare::default() } }
     }
 }
 
@@ -235,7 +240,7 @@ fn key(row: &Row<'_>) -> rusqlite::Result<BudgetKey> {
 }
 
 fn report(connection: &Connection, leases: &Leases, request: &ShareRequest) -> rusqlite::Result<ShareReport> {
-    let ShareRequest { key, limit, least, waiting, ahead, returns } = request;
+    let ShareRequest { key, wanted } = request;
     let place = params![key.scope.name(), key.subject, key.window, key.unit.name()];
     let (spent, held): (i64, i64) = connection
         .prepare_cached(
@@ -254,47 +259,41 @@ fn report(connection: &Connection, leases: &Leases, request: &ShareRequest) -> r
     let (unwritten, in_use) = leases.recall_key(key);
     let spent = natural(spent);
     let used = spent.saturating_add(natural(held)).saturating_add(unwritten).saturating_add(in_use);
-    let mut granted = natural(granted);
-    if *returns && granted > used {
-        granted = used;
+    let report = wanted.report(natural(granted), spent, used);
+    if report.granted < natural(granted) {
         connection
             .prepare_cached(
                 "UPDATE journal_shares SET granted = ?5 WHERE scope = ?1 AND subject = ?2 AND window = ?3 AND unit = ?4",
             )?
-            .execute(params![key.scope.name(), key.subject, key.window, key.unit.name(), amount(granted)])?;
+            .execute(params![
+                key.scope.name(),
+                key.subject,
+                key.window,
+                key.unit.name(),
+                amount(report.granted)
+            ])?;
     }
-    let (limit, least, waiting, ahead) = (*limit, *least, *waiting, *ahead);
-    Ok(ShareReport { limit, granted, spent, used, least, waiting, ahead })
+    Ok(report)
 }
 
 /// Returns the oldest rows that the database does not have. Rows deleted since are skipped.
 fn rows(connection: &Connection) -> Result<Due, Fault> {
     let (through, count, rows): (i64, u32, String) = connection
-        .prepare_cached(
+        .prepare_cached(&format!(
             "SELECT coalesce(max(n), 0), count(*), json_group_array(json(row)) FILTER (WHERE row IS NOT NULL) FROM (
-               SELECT j.number AS n, CASE WHEN u.request_id IS NOT NULL THEN json_object(
-                 'started_at', u.started_at || '+00', 'request_id', u.request_id, 'call', u.call, 'purpose', u.purpose,
-                 'session', u.session, 'credential', u.credential, 'upstream', u.upstream, 'format', u.format,
-                 'model', u.model, 'answered_model', u.answered_model, 'streamed', json(iif(u.streamed, 'true', 'false')),
-                 'mode', u.mode, 'ended_at', u.ended_at || '+00', 'http_status', u.http_status, 'ending', u.ending,
-                 'stop', u.stop, 'verdict', u.verdict, 'cut_kind', u.cut_kind, 'prompt_tokens', u.prompt_tokens,
-                 'output_tokens', u.output_tokens, 'cached_tokens', u.cached_tokens,
-                 'reasoning_tokens', u.reasoning_tokens, 'total_tokens', u.total_tokens,
-                 'cache_written_tokens', w.tokens, 'estimated_prompt', e.prompt, 'estimated_output', e.output,
-                 'sent_bytes', u.sent_bytes, 'received_bytes', u.received_bytes, 'first_byte_ms', u.first_byte_ms,
-                 'total_ms', u.total_ms) END AS row
+               SELECT j.number AS n, CASE WHEN u.request_id IS NOT NULL THEN {CALL_AS_JSON} END AS row
                FROM journal_rows j LEFT JOIN usage u USING (request_id, call)
                  LEFT JOIN usage_cache_writes w USING (request_id, call)
                  LEFT JOIN usage_estimates e USING (request_id, call)
-               ORDER BY j.number LIMIT ?1)",
-        )?
+               ORDER BY j.number LIMIT ?1)"
+        ))?
         .query_row([MAX_ROWS], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let rows = (count > 0).then(|| without_nul(&rows));
     Ok(Due { through, rows, is_more: count >= MAX_ROWS, ..Due::default() })
 }
 
 /// Replaces the escape of U+0000, which PostgreSQL rejects in texts.
-fn without_nul(json: &str) -> String {
+pub(super) fn without_nul(json: &str) -> String {
     let mut kept = String::with_capacity(json.len());
     let mut rest = json;
     while let Some(at) = rest.find('\\') {

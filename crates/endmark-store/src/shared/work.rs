@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use endmark_context::budget::{Scope, oldest_kept_window};
+use endmark_context::budget::{Scope, oldest_kept_window, pace};
 use tokio_postgres::Client;
 
 use super::connect::{Unconnected, connect, of_database};
@@ -17,13 +17,13 @@ use crate::engine::journal::{self, Due, Instance, ShareRequest, uploads};
 use crate::error::StoreError;
 
 /// How often the instance checks for changed keys and reports that it is alive.
-const HEARTBEAT: Duration = Duration::from_millis(400);
+const HEARTBEAT: Duration = Duration::from_millis(pace::HEARTBEAT_MS);
 /// How long rows wait for others, to share a transaction.
-const ROW_DELAY: Duration = Duration::from_millis(150);
+const ROW_DELAY: Duration = Duration::from_millis(pace::ROW_DELAY_MS);
 /// The same while a budget is nearly used up: other instances wait for returned shares.
-const TIGHT_DELAY: Duration = Duration::from_millis(40);
+const TIGHT_DELAY: Duration = Duration::from_millis(pace::TIGHT_DELAY_MS);
 /// Minimum time between two transactions: a budget's row takes some hundred updates a second, from all instances.
-const PAUSE: Duration = Duration::from_millis(8);
+const PAUSE: Duration = Duration::from_millis(pace::PAUSE_MS);
 /// Uploads give way to calls that wait for a share of a budget, but not for longer than this.
 const UPLOAD_DELAY: Duration = Duration::from_millis(250);
 /// Pause after a failed upload.
@@ -33,7 +33,7 @@ const DELETION_INTERVAL: Duration = Duration::from_mins(10);
 /// Maximum time of one transaction.
 const DEADLINE: Duration = Duration::from_secs(8);
 /// Pause after a failure.
-const RETRY_PAUSE: Duration = Duration::from_millis(250);
+const RETRY_PAUSE: Duration = Duration::from_millis(pace::RETRY_PAUSE_MS);
 /// How often the token of this instance changes. A copy of the journal is refused once its tokens are older.
 const TOKEN_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a closing instance tries to report its remaining data to the database.

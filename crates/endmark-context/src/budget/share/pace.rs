@@ -1,0 +1,20 @@
+//! How often an instance reports to the database, in milliseconds.
+
+/// How often it checks for changed keys and reports that it is alive.
+pub const HEARTBEAT_MS: u64 = 400;
+/// How long rows wait for others, to share a transaction.
+pub const ROW_DELAY_MS: u64 = 150;
+/// The same while a budget is nearly used up: other instances wait for returned shares.
+pub const TIGHT_DELAY_MS: u64 = 40;
+/// Minimum time between two transactions: a budget's row takes some hundred updates a second, from all instances.
+pub const PAUSE_MS: u64 = 8;
+/// Pause after a failure.
+pub const RETRY_PAUSE_MS: u64 = 250;
+/// Maximum rows of calls in one transaction.
+pub const MAX_ROWS: u32 = 512;
+/// Maximum changed budgets in one transaction.
+pub const MAX_CHANGES: u32 = 256;
+/// How long a call waits for other instances to return unused shares. The gateway waits a little longer.
+pub const RETURN_PATIENCE_MS: u64 = 1_200;
+/// Pause between two requests of such a call.
+pub const RETURN_PAUSE_MS: u64 = 40;

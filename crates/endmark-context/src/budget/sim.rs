@@ -1,0 +1,174 @@
+//! Simulates an installation of several gateways that share one database, on a virtual clock.
+//!
+//! Shares of budgets are decided by the code that gateways run: [`Pool`](super::Pool), [`Demand`](super::Demand) and
+//! [`Tenure`](super::Tenure), at the pace of [`pace`](super::pace). The simulation replaces only the network, the
+//! database's locks and the clients. Each call counts in one budget. The same plan gives the same result.
+
+mod instance;
+mod measures;
+mod world;
+
+pub use measures::SimReport;
+pub use world::Simulation;
+
+/// Bytes of a row of a call in the database, with its index.
+///
+/// Measured with PostgreSQL 15 and rows of usual lengths; a test of the store measures it again.
+pub const ROW_BYTES: u64 = 400;
+/// Bytes of the write-ahead log for each row, measured in the same way.
+pub const LOG_BYTES_PER_ROW: u64 = 560;
+
+/// The largest simulation, in requests.
+pub const MAX_REQUESTS: u64 = 10_000_000;
+/// The most instances.
+pub const MAX_INSTANCES: u32 = 1_000;
+/// The most budgets, multiplied by the instances.
+pub const MAX_SHARES: u64 = 2_000_000;
+/// The longest simulated time in seconds: a day.
+pub const MAX_SECONDS: u64 = 86_400;
+
+/// What is simulated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// Number of gateways.
+    pub instances: u32,
+    /// Requests a second, of all clients together.
+    pub requests_per_second: u64,
+    /// Duration in seconds. Calls in progress at its end are finished.
+    pub seconds: u64,
+    /// Number of budgets, all with the same limit.
+    pub budgets: u32,
+    /// Percentage of the requests that count in the first budget. `None` distributes them evenly.
+    pub hot_budget_percent: Option<u64>,
+    /// Percentage of the requests that reach the first instance. `None` distributes them evenly.
+    pub hot_instance_percent: Option<u64>,
+    /// The amount that a call holds while it is in progress, in tokens.
+    pub held: u64,
+    /// Average cost of a call in tokens. Costs vary by half of it in both directions.
+    pub cost: u64,
+    /// Average duration of a call in milliseconds. Durations vary in the same way.
+    pub call_ms: u64,
+    /// Limit of each budget in tokens. `None` is four fifths of what all calls cost.
+    pub limit: Option<u64>,
+    /// Times without the database.
+    pub outages: Vec<Outage>,
+    /// Instances that are killed, one after another from the last one on.
+    pub kills: Vec<Kill>,
+    /// Time of a round trip between a gateway and the database, in microseconds.
+    pub round_trip_us: u64,
+    /// Time in which the database makes a commit durable, in microseconds.
+    pub commit_us: u64,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+/// A time without the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outage {
+    /// When it begins, in seconds.
+    pub at: u64,
+    /// Its duration in seconds.
+    pub seconds: u64,
+}
+
+/// The kill of an instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kill {
+    /// When it is killed, in seconds.
+    pub at: u64,
+    /// After how many seconds it is started again with its journal; `None` for never.
+    pub back_after: Option<u64>,
+}
+
+/// A value that cannot be simulated.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// A number is outside its range.
+    #[error("{what} must be from {least} to {most}, and is {found}")]
+    OutOfRange {
+        /// The value.
+        what: &'static str,
+        /// The smallest possible value.
+        least: u64,
+        /// The largest possible value.
+        most: u64,
+        /// The given value.
+        found: u64,
+    },
+    /// More instances are killed than there are.
+    #[error("{kills} kills need as many instances, and there are {instances}")]
+    TooManyKills {
+        /// The kills.
+        kills: usize,
+        /// The instances.
+        instances: u32,
+    },
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            instances: 4,
+            requests_per_second: 200,
+            seconds: 60,
+            budgets: 1,
+            hot_budget_percent: None,
+            hot_instance_percent: None,
+            held: 4_000,
+            cost: 2_000,
+            call_ms: 5_000,
+            limit: None,
+            outages: Vec::new(),
+            kills: Vec::new(),
+            round_trip_us: 500,
+            // One flush of a disk, as measured for the design.
+            commit_us: 1_700,
+            seed: 1,
+        }
+    }
+}
+
+impl Plan {
+    /// Returns the limit of each budget.
+    pub fn limit(&self) -> u64 {
+        let calls = self.requests_per_second.saturating_mul(self.seconds) / u64::from(self.budgets.max(1));
+        self.limit.unwrap_or_else(|| calls.saturating_mul(self.cost) / 5 * 4)
+    }
+
+    /// Error if the plan cannot be simulated, or would run too long.
+    fn check(&self) -> Result<(), PlanError> {
+        let requests = self.requests_per_second.saturating_mul(self.seconds);
+        let shares = u64::from(self.budgets).saturating_mul(u64::from(self.instances));
+        let percents = [self.hot_budget_percent, self.hot_instance_percent].into_iter().flatten();
+        let moments = self.outages.iter().flat_map(|outage| [outage.at, outage.seconds]);
+        let moments = moments.chain(self.kills.iter().flat_map(|kill| [kill.at, kill.back_after.unwrap_or(0)]));
+        let numbers = [
+            ("the number of instances", 1, MAX_INSTANCES.into(), self.instances.into()),
+            ("the requests a second", 1, MAX_REQUESTS, self.requests_per_second),
+            ("the seconds", 1, MAX_SECONDS, self.seconds),
+            ("requests a second × seconds", 1, MAX_REQUESTS, requests),
+            ("budgets × instances", 1, MAX_SHARES, shares),
+            ("the tokens that a call holds", 1, 1 << 32, self.held),
+            ("the tokens that a call costs", 1, 1 << 32, self.cost),
+            ("the duration of a call in milliseconds", 1, 3_600_000, self.call_ms),
+            ("the limit of a budget", 1, 1 << 60, self.limit()),
+            ("the round trip in microseconds", 1, 1_000_000, self.round_trip_us),
+            ("the time of a commit in microseconds", 0, 1_000_000, self.commit_us),
+        ];
+        let numbers = numbers.into_iter().chain(percents.map(|found| ("a percentage", 0, 100, found)));
+        let mut numbers =
+            numbers.chain(moments.map(|found| ("the seconds of an outage or a kill", 0, MAX_SECONDS, found)));
+        if let Some((what, least, most, found)) =
+            numbers.find(|(_, least, most, found)| found < least || found > most)
+        {
+            return Err(PlanError::OutOfRange { what, least, most, found });
+        }
+        if self.kills.len() > self.instances as usize {
+            return Err(PlanError::TooManyKills { kills: self.kills.len(), instances: self.instances });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,194 @@
+//! One simulated gateway: its journal, the calls that it holds, and what it reports to the database.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::pace::{MAX_CHANGES, MAX_ROWS};
+use super::super::{Demand, Share, ShareReport, Tenure, WantedShare};
+
+/// A call on its way into its budget.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Call {
+    pub(super) budget: usize,
+    pub(super) held: u64,
+    pub(super) cost: u64,
+    pub(super) duration_us: u64,
+    pub(super) arrived_us: u64,
+    /// Whether it has asked the database for a share.
+    pub(super) has_asked: bool,
+}
+
+/// One budget in the journal.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Journaled {
+    pub(super) granted: u64,
+    pub(super) spent: u64,
+    pub(super) held: u64,
+    /// What other instances had spent at the last report.
+    pub(super) spent_elsewhere: u64,
+}
+
+impl Journaled {
+    pub(super) fn used(&self) -> u64 {
+        self.spent.saturating_add(self.held)
+    }
+}
+
+/// What the instance does between two reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Work {
+    /// A report is on its way, or the pause after it.
+    Reporting,
+    /// It waits for something to report since this time, and looks again after each delay.
+    Waiting { since_us: u64, delay_ms: u64 },
+}
+
+/// A report on its way.
+#[derive(Debug)]
+pub(super) struct Flight {
+    pub(super) sent_ms: u64,
+    pub(super) reports: Vec<(usize, ShareReport)>,
+    /// The answer: the share, what others spent, and whether the budget is tight.
+    pub(super) answers: Vec<(Share, u64, bool)>,
+    pub(super) rows: u64,
+    pub(super) is_more: bool,
+    pub(super) calls: Vec<Call>,
+}
+
+#[derive(Debug)]
+pub(super) struct Instance {
+    pub(super) is_alive: bool,
+    /// Counts kills, so that events of an earlier life are recognised.
+    pub(super) life: u32,
+    /// Counts waits, so that outdated looks are recognised.
+    pub(super) turn: u64,
+    pub(super) work: Work,
+    pub(super) tenure: Tenure,
+    pub(super) is_failing: bool,
+    pub(super) is_registered: bool,
+    /// When the database stops counting it as alive.
+    pub(super) expires_ms: u64,
+    pub(super) budgets: Vec<Journaled>,
+    pub(super) demands: BTreeMap<usize, Demand>,
+    pub(super) changed: BTreeSet<usize>,
+    /// Rows that the database does not have, and how many of them the last look found.
+    pub(super) rows: u64,
+    pub(super) rows_made: u64,
+    pub(super) rows_seen: u64,
+    pub(super) in_progress: u64,
+    pub(super) waiting: Vec<Call>,
+    pub(super) flight: Option<Flight>,
+}
+
+impl Instance {
+    pub(super) fn new(budgets: usize) -> Self {
+        Self {
+            is_alive: true,
+            life: 0,
+            turn: 0,
+            work: Work::Reporting,
+            tenure: Tenure::default(),
+            is_failing: false,
+            is_registered: false,
+            expires_ms: 0,
+            budgets: vec![Journaled::default(); budgets],
+            demands: BTreeMap::new(),
+            changed: BTreeSet::new(),
+            rows: 0,
+            rows_made: 0,
+            rows_seen: 0,
+            in_progress: 0,
+            waiting: Vec::new(),
+            flight: None,
+        }
+    }
+
+    /// Whether a budget of this instance is nearly used up.
+    pub(super) fn has_tight(&self) -> bool {
+        self.demands.values().any(Demand::is_tight)
+    }
+
+    /// Lets a call wait for a share of its budget.
+    pub(super) fn ask(&mut self, now_ms: u64, limit: u64, call: Call) {
+        self.demands.entry(call.budget).or_default().add(now_ms, limit, call.held);
+        self.waiting.push(Call { has_asked: true, ..call });
+    }
+
+    /// Discards what was granted before a new registration, and reports every budget again.
+    pub(super) fn register(&mut self) {
+        for (index, budget) in self.budgets.iter_mut().enumerate() {
+            if budget.granted > 0 || budget.spent > 0 {
+                self.changed.insert(index);
+            }
+            budget.granted = 0;
+        }
+        (self.is_registered, self.is_failing) = (true, false);
+    }
+
+    /// Collects what to report. Returned amounts are deducted from the journal first.
+    pub(super) fn prepare(&mut self, now_ms: u64) {
+        let mut wanted: Vec<(usize, WantedShare)> = Vec::new();
+        self.demands.retain(|budget, demand| {
+            let (due, is_kept) = demand.take(now_ms, false);
+            wanted.extend(due.map(|due| (*budget, due)));
+            is_kept
+        });
+        let changed: Vec<usize> = self.changed.iter().copied().take(MAX_CHANGES as usize).collect();
+        let asked: BTreeSet<usize> = wanted.iter().map(|(budget, _)| *budget).collect();
+        let others = changed.iter().filter(|budget| !asked.contains(budget));
+        wanted.extend(others.map(|budget| (*budget, WantedShare::default())));
+        let report = |(index, wanted): (usize, WantedShare)| {
+            let budget = self.budgets.get_mut(index)?;
+            let report = wanted.report(budget.granted, budget.spent, budget.used());
+            budget.granted = report.granted;
+            Some((index, report))
+        };
+        let reports = wanted.into_iter().filter_map(report).collect();
+        let rows = self.rows.min(MAX_ROWS.into());
+        let is_more = rows >= MAX_ROWS.into() || changed.len() >= MAX_CHANGES as usize;
+        let calls = std::mem::take(&mut self.waiting);
+        self.flight = Some(Flight { sent_ms: now_ms, reports, answers: Vec::new(), rows, is_more, calls });
+    }
+
+    /// Notes the database's answer. Returns the calls that waited for it, and whether there is more to report.
+    pub(super) fn apply(&mut self) -> (Vec<Call>, bool) {
+        let Some(flight) = self.flight.take() else { return (Vec::new(), false) };
+        for ((index, report), (share, elsewhere, is_tight)) in flight.reports.iter().zip(flight.answers) {
+            let Some(budget) = self.budgets.get_mut(*index) else { continue };
+            (budget.granted, budget.spent_elsewhere) = (share.granted, elsewhere);
+            if budget.spent <= report.spent {
+                self.changed.remove(index);
+            }
+            if let Some(demand) = self.demands.get_mut(index) {
+                demand.note_tight(is_tight);
+            }
+        }
+        self.rows -= flight.rows;
+        self.tenure.confirm(flight.sent_ms);
+        (flight.calls, flight.is_more)
+    }
+
+    /// Ends its life. Its journal stays.
+    pub(super) fn kill(&mut self) -> usize {
+        let lost = self.waiting.len() + self.flight.take().map_or(0, |flight| flight.calls.len());
+        self.waiting.clear();
+        self.demands.clear();
+        (self.is_alive, self.is_registered) = (false, false);
+        self.tenure.end();
+        self.life += 1;
+        lost
+    }
+
+    /// Starts it again. Calls that were in progress are charged what they held.
+    pub(super) fn revive(&mut self) {
+        for (index, budget) in self.budgets.iter_mut().enumerate() {
+            if budget.held > 0 {
+                self.changed.insert(index);
+            }
+            (budget.spent, budget.held) = (budget.used(), 0);
+        }
+        let interrupted = std::mem::take(&mut self.in_progress);
+        self.rows += interrupted;
+        self.rows_made += interrupted;
+        self.is_alive = true;
+    }
+}

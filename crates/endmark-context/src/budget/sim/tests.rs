@@ -1,0 +1,81 @@
+use super::*;
+
+fn run(plan: Plan) -> SimReport {
+    let mut simulation = Simulation::new(plan).unwrap();
+    while simulation.advance(100_000) {}
+    simulation.report()
+}
+
+/// Calls that cost at most what they hold.
+fn small() -> Plan {
+    Plan { seconds: 20, held: 3_000, call_ms: 1_000, ..Plan::default() }
+}
+
+#[test]
+fn the_same_plan_gives_the_same_result_and_another_seed_another() {
+    let first = run(small());
+    assert_eq!(first, run(small()));
+    assert_ne!(first, run(Plan { seed: 2, ..small() }));
+}
+
+#[test]
+fn calls_within_their_holds_never_exceed_a_budget_and_use_it_nearly_up() {
+    for seed in 0..8 {
+        // An instance that connects again requests its shares from the beginning, while its calls are in progress.
+        let outages = (1..6).map(|nth| Outage { at: nth * 3, seconds: 1 }).collect();
+        let kills = vec![Kill { at: 9, back_after: Some(2) }];
+        let report = run(Plan { seed, outages, kills, limit: Some(3_000_000), ..small() });
+        assert_eq!(report.most_over, 0, "seed {seed}: {report:?}");
+        assert!(report.least_used_per_mille.unwrap() >= 980, "seed {seed}: {report:?}");
+    }
+}
+
+#[test]
+fn a_killed_instance_keeps_its_share_from_the_others() {
+    let killed = run(Plan { kills: vec![Kill { at: 5, back_after: None }], ..small() });
+    assert!(killed.most_silent_per_mille > 0);
+    assert_eq!(run(small()).most_silent_per_mille, 0);
+}
+
+#[test]
+fn calls_go_on_in_a_short_outage_and_are_refused_in_a_long_one() {
+    let outage = |seconds| Plan {
+        seconds: 100,
+        limit: Some(1 << 50),
+        requests_per_second: 20,
+        outages: vec![Outage { at: 20, seconds }],
+        ..small()
+    };
+    let (short, long) = (run(outage(1)), run(outage(70)));
+    assert!(short.refused_without_database < 20, "{short:?}");
+    // The share is at most used up, and valid for 55 seconds.
+    assert!(long.refused_without_database > 20 * 15, "{long:?}");
+    assert!(long.most_rows_waiting > short.most_rows_waiting);
+}
+
+#[test]
+fn a_longer_round_trip_makes_calls_wait_longer() {
+    let slow = run(Plan { round_trip_us: 20_000, ..small() });
+    assert!(slow.wait_p50_us > run(small()).wait_p50_us * 3, "{slow:?}");
+}
+
+#[test]
+fn rows_of_all_requests_are_counted() {
+    let report = run(Plan { limit: Some(1 << 50), ..small() });
+    assert_eq!(report.rows_per_day, 200 * 86_400);
+    assert_eq!(report.table_bytes_per_day, 200 * 86_400 * ROW_BYTES);
+    assert_eq!((report.refused_by_budget, report.least_used_per_mille), (0, None));
+    // A second passes before the first request.
+    assert!((3_500..4_100).contains(&report.calls), "{}", report.calls);
+}
+
+#[test]
+fn plans_that_would_run_too_long_are_rejected() {
+    let error = |plan| Simulation::new(plan).unwrap_err().to_string();
+    let long = Plan { requests_per_second: 1_000_000, seconds: 11, ..Plan::default() };
+    assert!(error(long).starts_with("requests a second × seconds must be from 1 to 10000000"));
+    assert!(error(Plan { instances: 0, ..Plan::default() }).contains("instances"));
+    assert!(error(Plan { hot_budget_percent: Some(101), ..Plan::default() }).contains("percentage"));
+    let kills = vec![Kill { at: 1, back_after: None }; 5];
+    assert!(error(Plan { kills, ..Plan::default() }).contains("5 kills"));
+}
