@@ -6,6 +6,7 @@ pub(crate) mod budgets;
 pub(crate) mod capabilities;
 pub(crate) mod compactions;
 mod connection;
+pub(crate) mod copying;
 pub(crate) mod cuts;
 mod excerpt;
 mod fault;

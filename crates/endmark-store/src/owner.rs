@@ -131,20 +131,8 @@ pub(crate) fn is_dead(database: &Path, name: &str, left: &[Dead]) -> bool {
 /// Returns the lock files that killed processes left, locked by this process. Call it under the database's write
 /// lock.
 pub(crate) fn dead(database: &Path) -> io::Result<Vec<Dead>> {
-    let prefix = sign_of(database, "");
-    let (Some(folder), Some(prefix)) = (prefix.parent(), prefix.file_name()) else { return Ok(Vec::new()) };
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let mut dead = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        let is_sign = path
-            .file_name()
-            .is_some_and(|name| name.as_encoded_bytes().starts_with(prefix.as_encoded_bytes()));
-        // No other file is opened here: closing one of the database's own files would release SQLite's locks on it.
-        // Opening a pipe would block.
-        if !is_sign || !path.is_file() {
-            continue;
-        }
+    for path in signs(database)? {
         // An owner that closed between the two steps has removed its file before it released the lock.
         if let Ok(file) = File::open(&path)
             && matches!(file.try_lock(), Ok(()))
@@ -154,6 +142,33 @@ pub(crate) fn dead(database: &Path) -> io::Result<Vec<Dead>> {
         }
     }
     Ok(dead)
+}
+
+/// Whether any other store is open on this database. Call it under the database's write lock.
+pub(crate) fn has_others(database: &Path, own_name: &str) -> io::Result<bool> {
+    let own = sign_of(database, own_name);
+    let is_locked = |path: &PathBuf| File::open(path).is_ok_and(|file| !matches!(file.try_lock(), Ok(())));
+    Ok(signs(database)?.iter().any(|path| *path != own && is_locked(path)))
+}
+
+/// Returns the lock files of all owners.
+fn signs(database: &Path) -> io::Result<Vec<PathBuf>> {
+    let prefix = sign_of(database, "");
+    let (Some(folder), Some(prefix)) = (prefix.parent(), prefix.file_name()) else { return Ok(Vec::new()) };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let mut signs = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let is_sign = path
+            .file_name()
+            .is_some_and(|name| name.as_encoded_bytes().starts_with(prefix.as_encoded_bytes()));
+        // No other file is opened here: closing one of the database's own files would release SQLite's locks on it.
+        // Opening a pipe would block.
+        if is_sign && path.is_file() {
+            signs.push(path);
+        }
+    }
+    Ok(signs)
 }
 
 /// The lock file of a dead process.

@@ -8,6 +8,7 @@
 pub(crate) mod address;
 mod clock;
 pub(crate) mod connect;
+pub(crate) mod copying;
 pub(crate) mod database;
 pub(crate) mod inspect;
 mod lookup;
@@ -23,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use endmark_context::budget::Tenure;
+use endmark_context::budget::{Tenure, pace};
 use tokio::sync::{Notify, oneshot};
 
 use address::PostgresAddress;
@@ -37,11 +38,11 @@ use crate::leases::{BudgetKey, Leases};
 use crate::writer::Writer;
 
 /// How long a call waits for other instances to return unused shares. The gateway waits a little longer.
-const RETURN_PATIENCE: Duration = Duration::from_millis(1_200);
+const RETURN_PATIENCE: Duration = Duration::from_millis(pace::RETURN_PATIENCE_MS);
 /// The same while the database still has some to grant: calls of this instance took the share that this one waited for.
-const RACE_PATIENCE: Duration = Duration::from_secs(5);
+const RACE_PATIENCE: Duration = Duration::from_millis(pace::RACE_PATIENCE_MS);
 /// Pause between two requests.
-const RETURN_PAUSE: Duration = Duration::from_millis(40);
+const RETURN_PAUSE: Duration = Duration::from_millis(pace::RETURN_PAUSE_MS);
 
 /// How long the last known keys are accepted while the database cannot be reached.
 const STALE_KEYS_MS: u64 = 3_600_000;

@@ -11,10 +11,12 @@ mod world;
 pub use measures::SimReport;
 pub use world::Simulation;
 
+use std::str::FromStr;
+
 /// Bytes of a row of a call in the database, with its index.
 ///
-/// Measured with PostgreSQL 15 and rows of usual lengths; a test of the store measures it again.
-pub const ROW_BYTES: u64 = 400;
+/// Measured with PostgreSQL 15 and rows of usual lengths (436 B); a test of the store measures it again.
+pub const ROW_BYTES: u64 = 440;
 /// Bytes of the write-ahead log for each row, measured in the same way.
 pub const LOG_BYTES_PER_ROW: u64 = 560;
 
@@ -26,6 +28,8 @@ pub const MAX_INSTANCES: u32 = 1_000;
 pub const MAX_SHARES: u64 = 2_000_000;
 /// The longest simulated time in seconds: a day.
 pub const MAX_SECONDS: u64 = 86_400;
+/// The most seconds, multiplied by the instances.
+pub const MAX_INSTANCE_SECONDS: u64 = 200_000;
 
 /// What is simulated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,6 +99,9 @@ pub enum PlanError {
         /// The given value.
         found: u64,
     },
+    /// The time of an outage or a kill cannot be read.
+    #[error("`{0}` is not a time of it: write seconds, as in `20:30` for the 30 seconds from second 20 on")]
+    BadMoment(String),
     /// More instances are killed than there are.
     #[error("{kills} kills need as many instances, and there are {instances}")]
     TooManyKills {
@@ -103,6 +110,29 @@ pub enum PlanError {
         /// The instances.
         instances: u32,
     },
+}
+
+impl FromStr for Outage {
+    type Err = PlanError;
+
+    /// Reads `AT:SECONDS`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let bad = || PlanError::BadMoment(text.to_owned());
+        let (at, seconds) = text.split_once(':').ok_or_else(bad)?;
+        Ok(Self { at: at.parse().map_err(|_| bad())?, seconds: seconds.parse().map_err(|_| bad())? })
+    }
+}
+
+impl FromStr for Kill {
+    type Err = PlanError;
+
+    /// Reads `AT` or `AT:SECONDS`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let bad = || PlanError::BadMoment(text.to_owned());
+        let (at, back_after) = text.split_once(':').map_or((text, None), |(at, after)| (at, Some(after)));
+        let back_after = back_after.map(str::parse).transpose().map_err(|_| bad())?;
+        Ok(Self { at: at.parse().map_err(|_| bad())?, back_after })
+    }
 }
 
 impl Default for Plan {
@@ -141,12 +171,19 @@ impl Plan {
         let shares = u64::from(self.budgets).saturating_mul(u64::from(self.instances));
         let percents = [self.hot_budget_percent, self.hot_instance_percent].into_iter().flatten();
         let moments = self.outages.iter().flat_map(|outage| [outage.at, outage.seconds]);
-        let moments = moments.chain(self.kills.iter().flat_map(|kill| [kill.at, kill.back_after.unwrap_or(0)]));
+        let moments =
+            moments.chain(self.kills.iter().flat_map(|kill| [kill.at, kill.back_after.unwrap_or(0)]));
         let numbers = [
             ("the number of instances", 1, MAX_INSTANCES.into(), self.instances.into()),
             ("the requests a second", 1, MAX_REQUESTS, self.requests_per_second),
             ("the seconds", 1, MAX_SECONDS, self.seconds),
             ("requests a second × seconds", 1, MAX_REQUESTS, requests),
+            (
+                "instances × seconds",
+                1,
+                MAX_INSTANCE_SECONDS,
+                u64::from(self.instances).saturating_mul(self.seconds),
+            ),
             ("budgets × instances", 1, MAX_SHARES, shares),
             ("the tokens that a call holds", 1, 1 << 32, self.held),
             ("the tokens that a call costs", 1, 1 << 32, self.cost),

@@ -89,17 +89,22 @@ pub(crate) enum Registered {
     Behind,
 }
 
+/// Returns the schema of the database; `None` if it has no tables.
+pub(crate) async fn schema(client: &Client) -> Result<Option<i64>, Error> {
+    let found = "SELECT to_regclass('em_meta') IS NOT NULL";
+    if !client.query_typed_one(found, &[]).await?.get::<_, bool>(0) {
+        return Ok(None);
+    }
+    let schema = client.query_typed_opt("SELECT value FROM em_meta WHERE name = 'schema'", &[]).await?;
+    Ok(schema.map(|schema| schema.get(0)))
+}
+
 /// Creates missing tables. Returns the schema of the database.
 pub(crate) async fn make_tables(client: &Client) -> Result<i64, Error> {
     let mut made = 0;
     loop {
-        let found = "SELECT to_regclass('em_meta') IS NOT NULL";
-        if client.query_typed_one(found, &[]).await?.get(0) {
-            let schema =
-                client.query_typed_opt("SELECT value FROM em_meta WHERE name = 'schema'", &[]).await?;
-            if let Some(schema) = schema {
-                return Ok(schema.get(0));
-            }
+        if let Some(schema) = schema(client).await? {
+            return Ok(schema);
         }
         made += 1;
         match client.batch_execute(&format!("BEGIN;{TABLES}COMMIT")).await {
@@ -254,7 +259,7 @@ fn escaped(subject: &str) -> String {
 }
 
 /// Restores an escaped subject.
-fn unescaped(subject: &str) -> String {
+pub(crate) fn unescaped(subject: &str) -> String {
     let mut characters = subject.chars();
     let mut text = String::with_capacity(subject.len());
     while let Some(character) = characters.next() {

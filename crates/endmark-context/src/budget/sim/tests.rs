@@ -76,6 +76,9 @@ fn plans_that_would_run_too_long_are_rejected() {
     assert!(error(long).starts_with("requests a second × seconds must be from 1 to 10000000"));
     assert!(error(Plan { instances: 0, ..Plan::default() }).contains("instances"));
     assert!(error(Plan { hot_budget_percent: Some(101), ..Plan::default() }).contains("percentage"));
+    assert!(
+        error(Plan { instances: 1_000, seconds: 201, ..Plan::default() }).contains("instances × seconds")
+    );
     let kills = vec![Kill { at: 1, back_after: None }; 5];
     assert!(error(Plan { kills, ..Plan::default() }).contains("5 kills"));
 }

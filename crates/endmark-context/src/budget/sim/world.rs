@@ -32,6 +32,8 @@ pub struct Simulation {
     scheduled: u64,
     instances: Vec<Instance>,
     budgets: Vec<Budget>,
+    /// Rows that the database does not have, of all instances.
+    rows_waiting: u64,
     measures: Measures,
 }
 
@@ -60,6 +62,8 @@ enum Event {
     Tell { index: usize, life: u32 },
     /// A transaction of an instance asks for the locks of its budgets.
     Reach { index: usize, life: u32 },
+    /// The pause after an answer is over.
+    Rested { index: usize, life: u32 },
     /// The answer arrives; `false` if the database failed.
     Answer { index: usize, life: u32, is_done: bool },
     /// An instance is killed.
@@ -103,6 +107,7 @@ impl Simulation {
             scheduled: 0,
             instances: (0..count).map(|_| Instance::new(budgets)).collect(),
             budgets: (0..budgets).map(budget).collect(),
+            rows_waiting: 0,
             measures,
             plan,
         };
@@ -150,14 +155,15 @@ impl Simulation {
 
     /// Whether all requests were sent and all calls have ended. Heartbeats would go on.
     fn is_over(&self) -> bool {
-        let is_sent = self.now_us > self.plan.seconds.saturating_mul(1_000_000);
-        let is_busy = |instance: &Instance| {
-            instance.is_alive
-                && (instance.in_progress > 0 || !instance.waiting.is_empty() || instance.flight.is_some())
+        // A call that pauses before it asks again is in no list.
+        let patience_us = pace::RETURN_PATIENCE_MS * 2_000;
+        let has_waiting = |instance: &Instance| {
+            let in_flight = instance.flight.iter().any(|flight| !flight.calls.is_empty());
+            in_flight || !instance.waiting.is_empty()
         };
-        // A call that waits 40 ms before it asks again is in no list.
-        let is_quiet = self.now_us > self.plan.seconds.saturating_mul(1_000_000) + pace::RETURN_PATIENCE_MS * 2_000;
-        is_sent && is_quiet && !self.instances.iter().any(is_busy)
+        let is_busy =
+            |instance: &Instance| instance.is_alive && (instance.in_progress > 0 || has_waiting(instance));
+        self.now_us > self.plan.seconds * 1_000_000 + patience_us && !self.instances.iter().any(is_busy)
     }
 
     fn schedule(&mut self, at_us: u64, event: Event) {
@@ -183,6 +189,7 @@ impl Simulation {
             | Event::Settle { index, life, .. }
             | Event::Look { index, life, .. }
             | Event::Tell { index, life }
+            | Event::Rested { index, life }
             | Event::Reach { index, life }
             | Event::Answer { index, life, .. } => (index, life),
         };
@@ -194,6 +201,7 @@ impl Simulation {
             Event::Settle { call, .. } => self.settle(index, call),
             Event::Look { turn, .. } => self.look(index, turn),
             Event::Tell { .. } => self.tell(index),
+            Event::Rested { .. } => self.wait(index),
             Event::Reach { .. } => self.reach(index),
             Event::Answer { is_done, .. } => self.answer(index, is_done),
             Event::Arrive | Event::Kill { .. } | Event::Back { .. } => {}
@@ -290,6 +298,7 @@ impl Simulation {
         instance.in_progress -= 1;
         instance.rows += 1;
         instance.rows_made += 1;
+        self.rows_waiting += 1;
         let used = &mut self.budgets[call.budget].used;
         *used = (*used + call.cost).saturating_sub(call.held);
     }
@@ -330,8 +339,7 @@ impl Simulation {
     /// Sends a report, over a new connection if the last one failed.
     fn tell(&mut self, index: usize) {
         let (now_us, now_ms) = (self.now_us, self.now_ms());
-        let rows: u64 = self.instances.iter().map(|instance| instance.rows).sum();
-        self.measures.most_rows_waiting = self.measures.most_rows_waiting.max(rows);
+        self.measures.most_rows_waiting = self.measures.most_rows_waiting.max(self.rows_waiting);
         let is_out = self.is_out(now_us);
         let instance = &mut self.instances[index];
         let life = instance.life;
@@ -395,16 +403,13 @@ impl Simulation {
             (instance.is_failing, instance.is_registered) = (true, false);
             return self.schedule(now_us + pace::RETRY_PAUSE_MS * 1_000, Event::Tell { index, life });
         }
+        self.rows_waiting -= instance.flight.as_ref().map_or(0, |flight| flight.rows);
         let (calls, is_more) = instance.apply();
         for call in calls {
             self.hold(index, call);
         }
-        // It reports again after a pause, at once if there is more.
-        let instance = &mut self.instances[index];
-        if is_more || !instance.waiting.is_empty() {
-            return self.schedule(now_us + pace::PAUSE_MS * 1_000, Event::Tell { index, life });
-        }
-        self.wait(index);
+        let next = if is_more { Event::Tell { index, life } } else { Event::Rested { index, life } };
+        self.schedule(now_us + pace::PAUSE_MS * 1_000, next);
     }
 
     fn kill(&mut self, index: usize) {
@@ -422,6 +427,7 @@ impl Simulation {
     fn back(&mut self, index: usize) {
         let now_us = self.now_us;
         let instance = &mut self.instances[index];
+        self.rows_waiting += instance.in_progress;
         instance.revive();
         instance.work = Work::Reporting;
         let life = instance.life;

@@ -1,0 +1,260 @@
+//! Copies a store between one machine and several: from a SQLite file into a PostgreSQL database, and back.
+//!
+//! In the database the file is an instance that has ended. Its rows have keys and its costs are absolute numbers, as in
+//! the report of any instance, so a copy that is repeated or was interrupted changes nothing twice.
+
+use std::path::PathBuf;
+
+use endmark_context::budget::{ShareReport, pace};
+use tokio_postgres::Client;
+
+use crate::engine::copying::{CopyFile, ID, SOURCE};
+use crate::engine::journal::{Due, Instance};
+use crate::error::StoreError;
+use crate::leases::BudgetKey;
+use crate::location::StoreLocation;
+use crate::shared::address::PostgresAddress;
+use crate::shared::work::random;
+use crate::shared::{copying, database};
+
+/// Counts and sums of a store, to compare two of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CopySums {
+    /// Rows of calls.
+    pub rows: u64,
+    /// Prompt tokens of these calls, as reported.
+    pub prompt_tokens: u64,
+    /// Their output tokens.
+    pub output_tokens: u64,
+    /// Budgets of which something was spent, each window counted.
+    pub budgets: u64,
+    /// What was spent in budgets of tokens.
+    pub spent_tokens: u64,
+    /// What was spent in budgets of dollars, in nano-dollars.
+    pub spent_nano_usd: u64,
+    /// Keys of the gateway, including revoked ones.
+    pub keys: u64,
+}
+
+/// Result of a copy.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Copied {
+    /// What the source holds.
+    pub source: CopySums,
+    /// What the target holds of it.
+    pub target: CopySums,
+    /// Keys that were in the target before and differ: they have other secrets, or only one of them is revoked.
+    pub differing_keys: Vec<String>,
+    /// Records that the target has no place for, with their number. They stay in the source.
+    pub left_out: Vec<(&'static str, u64)>,
+}
+
+impl Copied {
+    /// Whether the target holds everything that was to be copied. It may hold further keys.
+    pub fn is_whole(&self) -> bool {
+        let keys = self.source.keys;
+        let target = CopySums { keys, ..self.target };
+        target == self.source && self.target.keys >= keys && self.differing_keys.is_empty()
+    }
+}
+
+/// Progress of a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CopyProgress {
+    /// Rows of calls that the target has.
+    pub rows: u64,
+    /// Rows of the source.
+    pub total: u64,
+}
+
+/// Error of a copy. What was copied before stays, and the copy can be repeated.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CopyError {
+    /// The source and the target are of the same kind.
+    #[error("one of the two must be a SQLite store (`sqlite:PATH`), and the other one a PostgreSQL URL")]
+    SameKind,
+    /// Another process has the file open.
+    #[error(
+        "`{path}` is in use by another process: stop it (`endmark serve`, `endmark run`, …), then repeat the copy"
+    )]
+    FileInUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Gateways use the database.
+    #[error(
+        "{instances} gateways use the database: stop them, wait a minute if one was killed, then repeat the copy"
+    )]
+    DatabaseInUse {
+        /// Number of live instances.
+        instances: u64,
+    },
+    /// A silent instance may have costs that the database does not know.
+    #[error(
+        "the instance {instance} was not stopped properly, and may have calls that the database does not know: start and stop it with its journal, or give it up with `endmark budget forfeit {instance}`"
+    )]
+    Unreported {
+        /// The instance.
+        instance: String,
+    },
+    /// The target holds records of another origin.
+    #[error(
+        "`{target}` holds records that did not come from the source: name a new file or an empty database"
+    )]
+    HoldsOther {
+        /// The target.
+        target: String,
+    },
+    /// The source is empty or does not exist.
+    #[error("there is nothing to copy in `{source_name}`: check the name of the source, which comes first")]
+    Nothing {
+        /// The source.
+        source_name: String,
+    },
+    /// A store fails.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Copies a SQLite store into a PostgreSQL database, or back, and compares both afterwards.
+///
+/// `progress` is called after each transaction, of at most 512 rows.
+///
+/// # Errors
+/// [`CopyError`] if a process uses the source, the target holds other records, or a store fails.
+pub async fn copy_store(
+    from: &StoreLocation,
+    to: &StoreLocation,
+    progress: impl FnMut(CopyProgress),
+) -> Result<Copied, CopyError> {
+    match (from.postgres(), to.postgres()) {
+        (None, Some(address)) => into_database(from, address, progress).await,
+        (Some(address), None) => into_file(address, to, progress).await,
+        _ => Err(CopyError::SameKind),
+    }
+}
+
+async fn into_database(
+    from: &StoreLocation,
+    address: &PostgresAddress,
+    mut progress: impl FnMut(CopyProgress),
+) -> Result<Copied, CopyError> {
+    let failed = |error: tokio_postgres::Error| address.statement_failed(&error);
+    if !from.path().is_file() {
+        return Err(StoreError::NoFile { path: from.path().to_owned() }.into());
+    }
+    let file = CopyFile::open(&from.absolute().path().to_owned())?;
+    file.begin()?;
+    let (sums, since) = file.sums()?;
+    if sums == CopySums::default() {
+        return Err(CopyError::Nothing { source_name: from.to_string() });
+    }
+    let mut client = address.connect().await?;
+    address.check_schema(database::make_tables(&client).await.map_err(failed)?)?;
+    let known = file.mark(ID)?;
+    let id = known.clone().unwrap_or_else(|| format!("copy-{}", random()));
+    let (holds_records, is_known) = copying::holds(&client, &id).await.map_err(failed)?;
+    if holds_records && !is_known {
+        return Err(CopyError::HoldsOther { target: address.to_string() });
+    }
+    if known.is_none() {
+        // The database must not know an id that the file could lose.
+        file.set_mark(ID, &id)?;
+        file.commit()?;
+        file.begin()?;
+    }
+    // One process copies the file at a time, so one token is enough.
+    let instance = Instance { token: id.clone(), pending: id.clone(), id, ..Instance::default() };
+    database::register(&mut client, &instance).await.map_err(failed)?;
+    let mut after = (String::new(), 0);
+    let mut copied = 0;
+    while let Some((rows, count, last)) = file.rows(&after, pace::MAX_ROWS)? {
+        let due = Due { rows: Some(rows), ..Due::default() };
+        database::exchange(&mut client, &instance, &due).await.map_err(failed)?;
+        (copied, after) = (copied + count, last);
+        progress(CopyProgress { rows: copied, total: sums.rows });
+    }
+    for budgets in file.budgets()?.chunks(pace::MAX_CHANGES as usize) {
+        let report = |(key, spent): &(BudgetKey, u64)| {
+            (key.clone(), ShareReport { spent: *spent, used: *spent, ..ShareReport::default() })
+        };
+        let due = Due { shares: budgets.iter().map(report).collect(), ..Due::default() };
+        database::exchange(&mut client, &instance, &due).await.map_err(failed)?;
+    }
+    let (keys, secrets) = file.keys()?;
+    copying::add_keys(&mut client, &keys, &secrets).await.map_err(failed)?;
+    copying::end(&client, &instance.id).await.map_err(failed)?;
+    let since = since.unwrap_or_else(|| "-infinity".to_owned());
+    let target = copying::sums_of(&client, &instance.id, &since).await.map_err(failed)?;
+    let (_, keys, secrets) = database::keys(&mut client).await.map_err(failed)?;
+    let differing_keys = file.differing_keys(&keys, &secrets)?;
+    let left_out = file.left_out()?;
+    file.commit()?;
+    Ok(Copied { source: sums, target, differing_keys, left_out })
+}
+
+async fn into_file(
+    address: &PostgresAddress,
+    to: &StoreLocation,
+    mut progress: impl FnMut(CopyProgress),
+) -> Result<Copied, CopyError> {
+    let failed = |error: tokio_postgres::Error| address.statement_failed(&error);
+    let mut client = address.connect().await?;
+    let nothing = || CopyError::Nothing { source_name: address.to_string() };
+    let schema = database::schema(&client).await.map_err(failed)?.ok_or_else(nothing)?;
+    address.check_schema(schema)?;
+    check_unused(&client, address).await?;
+    let sums = copying::sums_of_all(&client).await.map_err(failed)?;
+    if sums == CopySums::default() {
+        return Err(nothing());
+    }
+    let number = random().parse::<u128>().unwrap_or_default() & u128::from(i64::MAX.unsigned_abs());
+    let id = copying::id(&client, i64::try_from(number).unwrap_or_default()).await.map_err(failed)?;
+    let to = to.absolute();
+    to.make_folder()?;
+    let file = CopyFile::open(to.path())?;
+    file.begin()?;
+    match file.mark(SOURCE)? {
+        Some(source) if source == id => {}
+        None if file.is_empty()? => file.set_mark(SOURCE, &id)?,
+        _ => return Err(CopyError::HoldsOther { target: to.to_string() }),
+    }
+    let (_, keys, secrets) = database::keys(&mut client).await.map_err(failed)?;
+    file.add_keys(&keys, &secrets)?;
+    file.commit()?;
+    let mut after = ("-infinity".to_owned(), String::new(), 0);
+    let mut copied = 0;
+    while let Some((rows, count, last)) =
+        copying::rows(&client, &after, pace::MAX_ROWS).await.map_err(failed)?
+    {
+        file.begin()?;
+        file.add_rows(&rows)?;
+        file.commit()?;
+        (copied, after) = (copied + count, last);
+        progress(CopyProgress { rows: copied, total: sums.rows });
+    }
+    let mut after = <[String; 4]>::default();
+    loop {
+        let (budgets, last) = copying::budgets(&client, &after, pace::MAX_CHANGES).await.map_err(failed)?;
+        let Some(last) = last else { break };
+        file.begin()?;
+        file.add_budgets(&budgets)?;
+        file.commit()?;
+        after = last;
+    }
+    check_unused(&client, address).await?;
+    let (target, _) = file.sums()?;
+    let differing_keys = file.differing_keys(&keys, &secrets)?;
+    Ok(Copied { source: sums, target, differing_keys, left_out: Vec::new() })
+}
+
+/// Error if gateways use the database, or if one may have costs that it has not reported.
+async fn check_unused(client: &Client, address: &PostgresAddress) -> Result<(), CopyError> {
+    let users = copying::users(client).await.map_err(|error| address.statement_failed(&error))?;
+    match users {
+        (0, None) => Ok(()),
+        (0, Some(instance)) => Err(CopyError::Unreported { instance }),
+        (instances, _) => Err(CopyError::DatabaseInUse { instances }),
+    }
+}

@@ -1,0 +1,304 @@
+//! The side of a copy that is a SQLite file: pages of its rows, budgets and keys as JSON, and the same written.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::integers::natural;
+use super::journal::{self, CALL_AS_JSON, without_nul};
+use super::{BUSY_TIMEOUT, Session};
+use crate::copy::{CopyError, CopySums};
+use crate::error::StoreError;
+use crate::leases::BudgetKey;
+use crate::owner::{self, Owner};
+
+/// Identifies the file to databases, and the database that it was copied from. Only a store that was copied has it.
+const MARKS: &str = "CREATE TABLE IF NOT EXISTS copy_marks (name TEXT PRIMARY KEY, value TEXT NOT NULL)";
+
+/// The mark of a file that was copied into a database: its id there.
+pub(crate) const ID: &str = "id";
+/// The mark of a file that was copied from a database: the id of that.
+pub(crate) const SOURCE: &str = "source";
+
+/// A SQLite store that no other process has open.
+pub(crate) struct CopyFile {
+    session: Session,
+    owner: Owner,
+    path: PathBuf,
+}
+
+/// The place after which the next page of a file's rows begins.
+pub(crate) type FilePlace = (String, u32);
+
+impl CopyFile {
+    /// Opens the store, and settles what dead processes left open.
+    pub(crate) fn open(path: &Path) -> Result<Self, CopyError> {
+        let (session, owner) = Session::open(path, BUSY_TIMEOUT)?;
+        let file = Self { session, owner, path: path.to_owned() };
+        journal::refuse(&file.session, path)?;
+        Ok(file)
+    }
+
+    /// Begins a transaction. No other process can begin to use the file until it ends.
+    pub(crate) fn begin(&self) -> Result<(), CopyError> {
+        self.session.begin()?;
+        let has_others = owner::has_others(&self.path, self.owner.name());
+        if has_others.map_err(|error| StoreError::of_io(&self.path, &error))? {
+            return Err(CopyError::FileInUse { path: self.path.clone() });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn commit(&self) -> Result<(), CopyError> {
+        Ok(self.session.commit()?)
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, CopyError> {
+        Ok(read(&self.session).map_err(|error| StoreError::of_sqlite(&self.path, &error))?)
+    }
+
+    /// Returns a mark of the file.
+    pub(crate) fn mark(&self, name: &str) -> Result<Option<String>, CopyError> {
+        self.read(|connection| {
+            connection.execute_batch(MARKS)?;
+            connection
+                .query_row("SELECT value FROM copy_marks WHERE name = ?1", [name], |row| row.get(0))
+                .optional()
+        })
+    }
+
+    pub(crate) fn set_mark(&self, name: &str, value: &str) -> Result<(), CopyError> {
+        self.read(|connection| {
+            connection
+                .execute("INSERT INTO copy_marks (name, value) VALUES (?1, ?2)", [name, value])
+                .map(|_| ())
+        })
+    }
+
+    /// Whether it has no records.
+    pub(crate) fn is_empty(&self) -> Result<bool, CopyError> {
+        let tables = ["usage", "budgets", "keys", "partial_completion_log", "outputs", "compactions", "runs"];
+        let is_empty = tables.map(|table| format!("NOT EXISTS (SELECT 1 FROM {table})")).join(" AND ");
+        self.read(|connection| connection.query_row(&format!("SELECT {is_empty}"), [], |row| row.get(0)))
+    }
+
+    /// Returns counts and sums, and the time of the oldest row.
+    pub(crate) fn sums(&self) -> Result<(CopySums, Option<String>), CopyError> {
+        self.read(|connection| {
+            let sql = "SELECT count(*), coalesce(sum(prompt_tokens), 0), coalesce(sum(output_tokens), 0),
+                         min(started_at) || '+00',
+                         (SELECT count(*) FROM budgets WHERE spent > 0),
+                         (SELECT coalesce(sum(spent), 0) FROM budgets WHERE unit = 'tokens'),
+                         (SELECT coalesce(sum(spent), 0) FROM budgets WHERE unit = 'nano_usd'),
+                         (SELECT count(*) FROM keys)
+                       FROM usage";
+            connection.query_row(sql, [], |row| {
+                let amount = |column: usize| row.get::<_, i64>(column).map(natural);
+                let sums = CopySums {
+                    rows: amount(0)?,
+                    prompt_tokens: amount(1)?,
+                    output_tokens: amount(2)?,
+                    budgets: amount(4)?,
+                    spent_tokens: amount(5)?,
+                    spent_nano_usd: amount(6)?,
+                    keys: amount(7)?,
+                };
+                Ok((sums, row.get(3)?))
+            })
+        })
+    }
+
+    /// Returns the next rows of calls after a place, as an array of JSON objects, with their number and last place.
+    pub(crate) fn rows(
+        &self,
+        (request_id, call): &FilePlace,
+        most: u32,
+    ) -> Result<Option<(String, u64, FilePlace)>, CopyError> {
+        self.read(|connection| {
+            let sql = format!(
+                "SELECT json_group_array(json(row)), count(*), max(request_id), last_call FROM (
+                   SELECT {CALL_AS_JSON} AS row, u.request_id, last_value(u.call) OVER () AS last_call
+                   FROM (SELECT * FROM usage WHERE (request_id, call) > (?1, ?2) ORDER BY request_id, call LIMIT ?3) u
+                     LEFT JOIN usage_cache_writes w USING (request_id, call)
+                     LEFT JOIN usage_estimates e USING (request_id, call)
+                   ORDER BY u.request_id, u.call)"
+            );
+            connection.prepare_cached(&sql)?.query_row(params![request_id, call, most], |row| {
+                let count = natural(row.get(1)?);
+                if count == 0 {
+                    return Ok(None);
+                }
+                let rows: String = row.get(0)?;
+                Ok(Some((without_nul(&rows), count, (row.get(2)?, row.get(3)?))))
+            })
+        })
+    }
+
+    /// Writes rows of calls that are not there yet.
+    pub(crate) fn add_rows(&self, rows: &str) -> Result<(), CopyError> {
+        const COLUMNS: [&str; 27] = [
+            "request_id",
+            "call",
+            "purpose",
+            "session",
+            "credential",
+            "upstream",
+            "format",
+            "model",
+            "answered_model",
+            "streamed",
+            "mode",
+            "started_at",
+            "ended_at",
+            "http_status",
+            "ending",
+            "stop",
+            "verdict",
+            "cut_kind",
+            "prompt_tokens",
+            "output_tokens",
+            "cached_tokens",
+            "reasoning_tokens",
+            "total_tokens",
+            "sent_bytes",
+            "received_bytes",
+            "first_byte_ms",
+            "total_ms",
+        ];
+        let values = COLUMNS.map(|name| format!("value ->> '{name}'")).join(", ");
+        let names = COLUMNS.join(", ");
+        self.read(|connection| {
+            connection
+                .prepare_cached(&format!(
+                    "INSERT INTO usage ({names}) SELECT {values} FROM json_each(?1) WHERE true ON CONFLICT DO NOTHING"
+                ))?
+                .execute([rows])?;
+            connection
+                .prepare_cached(
+                    "INSERT INTO usage_cache_writes (request_id, call, tokens, tokens_1h)
+                     SELECT value ->> 'request_id', value ->> 'call', value ->> 'cache_written_tokens', 0
+                     FROM json_each(?1) WHERE value ->> 'cache_written_tokens' IS NOT NULL ON CONFLICT DO NOTHING",
+                )?
+                .execute([rows])?;
+            connection
+                .prepare_cached(
+                    "INSERT INTO usage_estimates (request_id, call, prompt, output)
+                     SELECT value ->> 'request_id', value ->> 'call', coalesce(value ->> 'estimated_prompt', 0),
+                       coalesce(value ->> 'estimated_output', 0)
+                     FROM json_each(?1) WHERE value ->> 'estimated_prompt' IS NOT NULL
+                       OR value ->> 'estimated_output' IS NOT NULL ON CONFLICT DO NOTHING",
+                )?
+                .execute([rows])
+                .map(|_| ())
+        })
+    }
+
+    /// Returns what was spent in each budget.
+    pub(crate) fn budgets(&self) -> Result<Vec<(BudgetKey, u64)>, CopyError> {
+        self.read(|connection| {
+            connection
+                .prepare("SELECT scope, subject, window, unit, spent FROM budgets WHERE spent > 0")?
+                .query_map([], |row| {
+                    let (scope, unit): (String, String) = (row.get(0)?, row.get(3)?);
+                    let key = BudgetKey::of_words(&scope, row.get(1)?, row.get(2)?, &unit);
+                    Ok((key, natural(row.get(4)?)))
+                })?
+                .collect()
+        })
+    }
+
+    /// Writes what was spent in budgets, unless more was spent here since.
+    pub(crate) fn add_budgets(&self, budgets: &[(BudgetKey, i64)]) -> Result<(), CopyError> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(
+                "INSERT INTO budgets (scope, subject, window, unit, spent, forgotten) VALUES (?1, ?2, ?3, ?4, ?5, ?5)
+                 ON CONFLICT DO UPDATE SET spent = max(spent, excluded.spent),
+                   forgotten = forgotten + max(0, excluded.spent - spent)",
+            )?;
+            for (key, spent) in budgets {
+                let words = params![key.scope.name(), key.subject, key.window, key.unit.name(), spent];
+                statement.execute(words)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Returns all keys and the hashes of their secrets, as JSON.
+    pub(crate) fn keys(&self) -> Result<(String, String), CopyError> {
+        self.read(|connection| {
+            connection.query_row(
+                "SELECT (SELECT json_group_array(json_object('name', name, 'models', models, 'budget_unit', budget_unit,
+                     'budget_period', budget_period, 'budget_limit', budget_limit, 'ends_at', ends_at,
+                     'created_at', created_at, 'revoked_at', revoked_at)) FROM keys),
+                   (SELECT json_group_array(json_object('sha256', sha256, 'name', name, 'ends_at', ends_at)) FROM key_secrets)",
+                [],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
+        })
+    }
+
+    /// Adds keys that are not there yet, with their secrets. A key that is there can only be revoked.
+    pub(crate) fn add_keys(&self, keys: &str, secrets: &str) -> Result<(), CopyError> {
+        self.read(|connection| {
+            connection.execute(
+                "INSERT INTO key_secrets (sha256, name, ends_at)
+                 SELECT value ->> 'sha256', value ->> 'name', value ->> 'ends_at' FROM json_each(?1)
+                 WHERE value ->> 'name' NOT IN (SELECT name FROM keys)",
+                [secrets],
+            )?;
+            connection.execute(
+                "INSERT INTO keys (name, models, budget_unit, budget_period, budget_limit, ends_at, created_at, revoked_at)
+                 SELECT value ->> 'name', value ->> 'models', value ->> 'budget_unit', value ->> 'budget_period',
+                   value ->> 'budget_limit', value ->> 'ends_at', value ->> 'created_at', value ->> 'revoked_at'
+                 FROM json_each(?1) WHERE true
+                 ON CONFLICT DO UPDATE SET revoked_at = coalesce(revoked_at, excluded.revoked_at)",
+                [keys],
+            )
+            .map(|_| ())
+        })
+    }
+
+    /// Returns the names of keys that differ from those of the database: revoked there or here alone, or with other
+    /// secrets.
+    pub(crate) fn differing_keys(&self, keys: &str, secrets: &str) -> Result<Vec<String>, CopyError> {
+        self.read(|connection| {
+            connection
+                .prepare(
+                    "WITH theirs AS (SELECT value ->> 'name' AS name, value ->> 'revoked_at' AS revoked_at FROM json_each(?1)),
+                       their_secrets AS (SELECT value ->> 'name' AS name, value ->> 'sha256' AS sha256 FROM json_each(?2))
+                     SELECT k.name FROM keys k JOIN theirs t USING (name)
+                     WHERE (k.revoked_at IS NULL) <> (t.revoked_at IS NULL)
+                       OR EXISTS (SELECT sha256 FROM key_secrets s WHERE s.name = k.name
+                                  EXCEPT SELECT sha256 FROM their_secrets s WHERE s.name = k.name)
+                       OR EXISTS (SELECT sha256 FROM their_secrets s WHERE s.name = k.name
+                                  EXCEPT SELECT sha256 FROM key_secrets s WHERE s.name = k.name)
+                     ORDER BY k.name",
+                )?
+                .query_map([keys, secrets], |row| row.get(0))?
+                .collect()
+        })
+    }
+
+    /// Returns the records of which the shared tables have no columns, with their numbers.
+    pub(crate) fn left_out(&self) -> Result<Vec<(&'static str, u64)>, CopyError> {
+        const KINDS: [(&str, &str); 6] = [
+            ("recovered or cut replies", "partial_completion_log"),
+            ("kept outputs", "outputs"),
+            ("condensed conversations", "compactions"),
+            ("supervised runs", "runs"),
+            ("calls with audio, web searches or a tier of their own", "usage_billing"),
+            ("raised or closed budgets of sessions", "budgets WHERE extra > 0 OR is_closed"),
+        ];
+        self.read(|connection| {
+            let mut left_out = Vec::new();
+            for (what, table) in KINDS {
+                let count = connection
+                    .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get::<_, i64>(0))?;
+                if count > 0 {
+                    left_out.push((what, natural(count)));
+                }
+            }
+            Ok(left_out)
+        })
+    }
+}

@@ -1,0 +1,149 @@
+//! The side of a copy that is the shared database.
+
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Error};
+
+use super::database::unescaped;
+use crate::copy::CopySums;
+use crate::engine::integers::natural;
+use crate::leases::BudgetKey;
+
+/// The place after which the next page of rows begins: time, request and call.
+pub(crate) type DatabasePlace = (String, String, i32);
+
+/// Whether the tables hold records, and whether the file with this id was copied into them.
+pub(crate) async fn holds(client: &Client, id: &str) -> Result<(bool, bool), Error> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM em_usage) OR EXISTS (SELECT 1 FROM em_budgets) OR EXISTS (SELECT 1 FROM em_keys),
+                 EXISTS (SELECT 1 FROM em_instances WHERE id = $1)";
+    let row = client.query_typed_one(sql, &[(&id, Type::TEXT)]).await?;
+    Ok((row.get(0), row.get(1)))
+}
+
+/// Returns the number of live instances, and a silent one that may have unreported costs.
+pub(crate) async fn users(client: &Client) -> Result<(u64, Option<String>), Error> {
+    let sql = "SELECT (SELECT count(*) FROM em_instances WHERE expires > clock_timestamp()),
+                 (SELECT min(instance) FROM em_shares WHERE granted > spent)";
+    let row = client.query_typed_one(sql, &[]).await?;
+    Ok((natural(row.get(0)), row.get(1)))
+}
+
+/// Returns the id of the database, which it gets now if it has none.
+pub(crate) async fn id(client: &Client, random: i64) -> Result<String, Error> {
+    let sql = "INSERT INTO em_meta (name, value) VALUES ('id', $1) ON CONFLICT DO NOTHING";
+    client.execute_typed(sql, &[(&random, Type::INT8)]).await?;
+    let row = client.query_typed_one("SELECT value FROM em_meta WHERE name = 'id'", &[]).await?;
+    Ok(row.get::<_, i64>(0).to_string())
+}
+
+/// Marks the copied file as an instance that has ended.
+pub(crate) async fn end(client: &Client, id: &str) -> Result<(), Error> {
+    let sql = "UPDATE em_instances SET expires = clock_timestamp() WHERE id = $1";
+    client.execute_typed(sql, &[(&id, Type::TEXT)]).await.map(|_| ())
+}
+
+/// Adds keys that are not there yet, with their secrets. A key that is there can only be revoked.
+pub(crate) async fn add_keys(client: &mut Client, keys: &str, secrets: &str) -> Result<(), Error> {
+    let transaction = client.transaction().await?;
+    // Gateways that change keys change this row, too.
+    let lock = "UPDATE em_meta SET value = value + 1 WHERE name = 'key_version'";
+    transaction.execute_typed(lock, &[]).await?;
+    let add_secrets = "INSERT INTO em_key_secrets (sha256, name, ends_at)
+                   SELECT sha256, name, ends_at FROM json_to_recordset($1::text::json) AS r(sha256 text, name text, ends_at bigint)
+                   WHERE name NOT IN (SELECT name FROM em_keys)";
+    transaction.execute_typed(add_secrets, &[(&secrets, Type::TEXT)]).await?;
+    let add = "INSERT INTO em_keys (name, models, budget_unit, budget_period, budget_limit, ends_at, created_at, revoked_at)
+               SELECT name, models, budget_unit, budget_period, budget_limit, ends_at, created_at, revoked_at
+               FROM json_to_recordset($1::text::json) AS r(name text, models text, budget_unit text, budget_period text,
+                 budget_limit bigint, ends_at bigint, created_at bigint, revoked_at bigint)
+               ON CONFLICT (name) DO UPDATE SET revoked_at = coalesce(em_keys.revoked_at, excluded.revoked_at)";
+    transaction.execute_typed(add, &[(&keys, Type::TEXT)]).await?;
+    transaction.commit().await
+}
+
+/// Returns counts and sums of the copied file: its rows from a time on, its costs, and all keys.
+pub(crate) async fn sums_of(client: &Client, id: &str, since: &str) -> Result<CopySums, Error> {
+    let sql = "SELECT count(*), coalesce(sum(prompt_tokens), 0)::bigint, coalesce(sum(output_tokens), 0)::bigint,
+                 (SELECT count(*) FROM em_shares WHERE instance = $1 AND spent > 0),
+                 (SELECT coalesce(sum(spent), 0)::bigint FROM em_shares WHERE instance = $1 AND unit = 'tokens'),
+                 (SELECT coalesce(sum(spent), 0)::bigint FROM em_shares WHERE instance = $1 AND unit = 'nano_usd'),
+                 (SELECT count(*) FROM em_keys)
+               FROM em_usage WHERE instance = $1 AND started_at >= $2::text::timestamptz";
+    let row = client.query_typed_one(sql, &[(&id, Type::TEXT), (&since, Type::TEXT)]).await?;
+    Ok(sums(&row))
+}
+
+/// Returns counts and sums of everything.
+pub(crate) async fn sums_of_all(client: &Client) -> Result<CopySums, Error> {
+    let sql =
+        "SELECT count(*), coalesce(sum(prompt_tokens), 0)::bigint, coalesce(sum(output_tokens), 0)::bigint,
+                 (SELECT count(*) FROM em_budgets WHERE spent > 0),
+                 (SELECT coalesce(sum(spent), 0)::bigint FROM em_budgets WHERE unit = 'tokens'),
+                 (SELECT coalesce(sum(spent), 0)::bigint FROM em_budgets WHERE unit = 'nano_usd'),
+                 (SELECT count(*) FROM em_keys)
+               FROM em_usage";
+    Ok(sums(&client.query_typed_one(sql, &[]).await?))
+}
+
+fn sums(row: &tokio_postgres::Row) -> CopySums {
+    let amount = |column: usize| natural(row.get(column));
+    CopySums {
+        rows: amount(0),
+        prompt_tokens: amount(1),
+        output_tokens: amount(2),
+        budgets: amount(3),
+        spent_tokens: amount(4),
+        spent_nano_usd: amount(5),
+        keys: amount(6),
+    }
+}
+
+/// Returns the next rows of calls after a place, as an array of JSON objects, with their number and last place.
+pub(crate) async fn rows(
+    client: &Client,
+    (time, request_id, call): &DatabasePlace,
+    most: u32,
+) -> Result<Option<(String, u64, DatabasePlace)>, Error> {
+    let sql = "WITH page AS (SELECT * FROM em_usage WHERE (started_at, request_id, call) > ($1::text::timestamptz, $2, $3)
+                 ORDER BY started_at, request_id, call LIMIT $4),
+               written AS (SELECT to_char(started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS') AS started_at,
+                 to_char(ended_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS') AS ended_at, request_id, call, purpose,
+                 session, credential, upstream, format, model, answered_model, streamed, mode, http_status, ending, stop,
+                 verdict, cut_kind, prompt_tokens, output_tokens, cached_tokens, reasoning_tokens, total_tokens,
+                 cache_written_tokens, estimated_prompt, estimated_output, sent_bytes, received_bytes, first_byte_ms,
+                 total_ms FROM page)
+               SELECT (SELECT json_agg(w)::text FROM written w), (SELECT count(*) FROM page), started_at::text, request_id, call
+               FROM page ORDER BY page.started_at DESC, page.request_id DESC, page.call DESC LIMIT 1";
+    let place = [
+        (time as &(dyn tokio_postgres::types::ToSql + Sync), Type::TEXT),
+        (request_id, Type::TEXT),
+        (call, Type::INT4),
+        (&i64::from(most), Type::INT8),
+    ];
+    let row = client.query_typed_opt(sql, &place).await?;
+    Ok(row.map(|row| (row.get(0), natural(row.get(1)), (row.get(2), row.get(3), row.get(4)))))
+}
+
+/// Returns what was spent in budgets after a place, in the order of their keys.
+pub(crate) async fn budgets(
+    client: &Client,
+    after: &[String; 4],
+    most: u32,
+) -> Result<(Vec<(BudgetKey, i64)>, Option<[String; 4]>), Error> {
+    let sql = "SELECT scope, subject, span, unit, spent FROM em_budgets WHERE (scope, subject, span, unit) > ($1, $2, $3, $4)
+               ORDER BY scope, subject, span, unit LIMIT $5";
+    let [scope, subject, span, unit] = after;
+    let place = [
+        (scope as &(dyn tokio_postgres::types::ToSql + Sync), Type::TEXT),
+        (subject, Type::TEXT),
+        (span, Type::TEXT),
+        (unit, Type::TEXT),
+        (&i64::from(most), Type::INT8),
+    ];
+    let rows = client.query_typed(sql, &place).await?;
+    let last = rows.last().map(|row| [row.get(0), row.get(1), row.get(2), row.get(3)]);
+    let budget = |row: &tokio_postgres::Row| {
+        let key = BudgetKey::of_words(row.get(0), unescaped(row.get(1)), row.get(2), row.get(3));
+        (key, row.get::<_, i64>(4))
+    };
+    Ok((rows.iter().map(budget).filter(|(_, spent)| *spent > 0).collect(), last))
+}
