@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use endmark_context::budget::{Scope, Unit};
 use endmark_store::{
-    CallSettled, CallStarted, Claim, Held, Hold, NoSecrets, Purpose, SharedBudgets, Store, StoreError,
+    CallSettled, CallStarted, Claim, Held, Hold, KeyBook, NewKey, NoSecrets, Purpose, SharedBudgets, Store, StoreError,
     StoreLocation, Tokens,
 };
 use testkit::{Link, PgBouncer, Postgres, TcpProxy};
@@ -610,4 +610,21 @@ async fn calls_in_progress_stay_held_when_their_instance_connects_again() {
     first.close().await;
     second.close().await;
     assert_eq!(number(&postgres, COMMITTED), 600);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_instance_knows_the_keys_from_its_first_moment() {
+    let Some(mut postgres) = Postgres::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let shared = location(&postgres, Path::new("unused.db"));
+    let mut book = KeyBook::open(&shared).await.unwrap();
+    let secret = book.add(NewKey { name: "team-a".to_owned(), ..NewKey::default() }).await.unwrap();
+    let store = Store::open(&location(&postgres, &folder.path().join("a.db"))).unwrap();
+    assert!(store.key_of(secret.reveal()).await.unwrap().is_some());
+    store.close().await;
+    postgres.stop();
+    // Without the database a new instance cannot know any key.
+    let store = Store::open(&location(&postgres, &folder.path().join("b.db"))).unwrap();
+    assert!(matches!(store.key_of(secret.reveal()).await, Err(StoreError::Database { .. })));
+    store.close().await;
 }

@@ -115,7 +115,7 @@ pub(crate) fn open(connection: &Connection, path: &Path, random: &str) -> Result
         return Err(StoreError::NotAJournal { path: path.to_owned() });
     }
     make(connection, random).map_err(failed)?;
-    Ok(Instance { id: random.to_owned(), ..Instance::default() })
+    Ok(Instance { id: random.to_owned(), keys_version: -1, ..Instance::default() })
 }
 
 /// Makes a new file the journal of a new instance.

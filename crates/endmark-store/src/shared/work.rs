@@ -81,7 +81,11 @@ pub(crate) async fn run(state: Arc<State>, instance: Instance, started: mpsc::Se
         next_deletion: now,
         rates_since: String::new(),
     };
-    let first = worker.connect().await;
+    // A new journal has no keys yet: without them the first clients would be rejected.
+    let first = match worker.connect().await {
+        Ok(()) => worker.read_keys().await,
+        failed => failed,
+    };
     let refused = match first {
         Err(Failure::Final(error)) => Some(error),
         Err(Failure::Lost(error)) => {
