@@ -27,6 +27,7 @@
 mod budgets;
 mod calls;
 mod compactions;
+mod copied;
 mod copy;
 mod counted;
 mod engine;
@@ -54,7 +55,8 @@ mod writer;
 pub use budgets::{BudgetRow, BudgetWarning, Claim, Held, Hold, UsedUp};
 pub use calls::{Billing, CallSettled, CallStarted, Charge, Estimate, Purpose, Tokens, UsageRow, Word};
 pub use compactions::{CLIENT, CondensedIn, KeptSummary, LOCAL_USER};
-pub use copy::{Copied, CopyError, CopyProgress, CopySums, copy_store};
+pub use copied::{Copied, CopyError, CopyProgress, CopySums};
+pub use copy::copy_store;
 pub use counted::{CallClass, CallSums, MINUTE_EDGES, PROMPT_EDGES, counted};
 pub use engine::{
     BudgetDifference, BudgetPlace, CompactionRow, CutPeriod, CutSummary, Dimension, KeptOutput, LogFilter,

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::integers::natural;
 use super::journal::{self, CALL_AS_JSON, without_nul};
 use super::{BUSY_TIMEOUT, Session};
-use crate::copy::{CopyError, CopySums};
+use crate::copied::{CopyError, CopySums};
 use crate::error::StoreError;
 use crate::leases::BudgetKey;
 use crate::owner::{self, Owner};

@@ -4,7 +4,7 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error};
 
 use super::database::unescaped;
-use crate::copy::CopySums;
+use crate::copied::CopySums;
 use crate::engine::integers::natural;
 use crate::leases::BudgetKey;
 
