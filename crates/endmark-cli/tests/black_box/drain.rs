@@ -55,6 +55,21 @@ fn no_stream_under_way_is_broken() {
 }
 
 #[test]
+fn a_long_drain_ends_with_the_last_stream() {
+    in_runtime(async {
+        let upstream = flowing(Duration::from_millis(50)).await;
+        let arguments = ["--upstream", &upstream.base_url(), "--set", "limits.drain_seconds=600"];
+        let place = Place::new();
+        assert_eq!(Served::start(&place, &arguments).end("-TERM").0, Some(0), "without a stream");
+        let served = Served::start(&place, &arguments);
+        let open = chat(&served).send().await;
+        served.signal("-TERM");
+        assert!(open.read().await.complete);
+        assert_eq!(served.wait(), Some(0));
+    });
+}
+
+#[test]
 fn while_it_stops_it_says_so_and_begins_nothing() {
     in_runtime(async {
         let upstream = flowing(Duration::from_millis(200)).await;
