@@ -17,6 +17,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 mod serve;
 pub(crate) mod setup;
+pub(crate) mod sim;
 pub(crate) mod store;
 pub(crate) mod usage;
 
@@ -39,7 +40,8 @@ pub(crate) use self::log::{Log, LogCommand, StatusChoice};
 use self::read::Read;
 pub(crate) use self::serve::{LogFormat, Serve};
 use self::setup::Setup;
-use self::store::{Doctor, StoreArgument};
+use self::sim::Sim;
+use self::store::{Doctor, StoreArgument, StoreTool};
 use self::usage::Usage;
 
 /// The format names that the command line accepts.
@@ -314,6 +316,12 @@ Examples:
 A key is sent in the header of the provider's key; the gateway replaces it by the upstream's own. With `require_key = true`
 clients without one are refused. The secret is printed once, and only its hash is kept.")]
     Keys(Keys),
+    /// Copy a store from one machine to several, and back
+    #[command(subcommand_required = true, arg_required_else_help = true, after_help = store::EXAMPLES)]
+    Store(StoreTool),
+    /// What several gateways with one database need, simulated with the code that decides about budgets
+    #[command(after_help = sim::EXAMPLES)]
+    Sim(Sim),
     /// Count the tokens of a text or a conversation, and what sending it costs
     #[command(after_help = "\
 Examples:
@@ -379,6 +387,8 @@ impl Command {
                 None => arguments.store.check_limits(),
             },
             Self::Keys(arguments) => arguments.command.check_limits(),
+            Self::Store(arguments) => arguments.check_limits(),
+            Self::Sim(arguments) => arguments.check_limits(),
             Self::Log(arguments) => arguments.store.check_limits(),
             Self::Doctor(arguments) => arguments.check_limits(),
             Self::Findings(arguments) => arguments.check_limits(),

@@ -25,7 +25,9 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod serve;
 pub(crate) mod setup;
+pub(crate) mod sim;
 pub(crate) mod stitch;
+pub(crate) mod store;
 pub(crate) mod usage;
 
 use endmark_failure::CommandError;
@@ -60,6 +62,8 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Outcome, Comman
         Command::Usage(arguments) => usage::run(context, &arguments).map(Outcome::from),
         Command::Budget(arguments) => budget::run(context, &arguments).map(Outcome::from),
         Command::Keys(arguments) => keys::run(context, &arguments).map(Outcome::from),
+        Command::Store(arguments) => store::run(context, &arguments).map(Outcome::from),
+        Command::Sim(arguments) => sim::run(context, &arguments).map(Outcome::from),
         Command::Count(arguments) => count::run(context, &arguments).map(Outcome::from),
         Command::Config(arguments) => config::run(context, &arguments).map(Outcome::from),
         Command::Doctor(arguments) => doctor::run(context, &arguments).map(Outcome::from),

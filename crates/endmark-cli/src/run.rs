@@ -80,6 +80,8 @@ fn is_answered_on_signals(command: &Command) -> bool {
         | Command::Count(_)
         | Command::Budget(_)
         | Command::Keys(_)
+        | Command::Store(_)
+        | Command::Sim(_)
         | Command::Config(_)
         | Command::Doctor(_)
         | Command::Completions { .. }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::checks;
 use crate::commands::{
     cap, compact, completions, config, count, demo, detect, findings, guard, hook, init, keys, man, read,
-    resume, serve, setup, stitch,
+    resume, serve, setup, sim, stitch, store,
 };
 use crate::definition::definition;
 use crate::supervision;
@@ -60,7 +60,9 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("runs", of_answer::<runs::Report>()),
         ("serve", of_answer::<serve::Report>()),
         ("setup", of_answer::<setup::Report>()),
+        ("sim", of_answer::<sim::Report>()),
         ("stitch", of_answer::<stitch::Report<'_>>()),
+        ("store", of_answer::<store::Report>()),
         ("usage", of_answer::<reports::usage::Report>()),
     ]
 }

@@ -1,8 +1,55 @@
-//! `--store`: which store a command reads or writes.
+//! `--store`, which store a command reads or writes; and the arguments of `endmark store`.
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use endmark_config::Override;
-use endmark_envelope::Limits;
+use endmark_envelope::{Limits, TooLarge};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  endmark store copy sqlite:endmark.db env:ENDMARK_STORE        one machine becomes several
+  endmark store copy env:ENDMARK_STORE sqlite:one-machine.db    and back, into a new file
+  endmark store copy sqlite:endmark.db postgres://endmark@db.example/endmark
+
+Copied are keys with the hashes of their secrets, what was spent in budgets, and the row of every call. Afterwards the counts and
+sums of both are compared and printed. No gateway may use the source or a SQLite target meanwhile. A copy that was interrupted
+can be repeated, and so can one whose source has grown since: nothing is copied twice.
+Exit codes: 0 copied; 1 the target differs; 2 a store is in use or holds other records; 4 a store failed.";
+
+/// The arguments of `store`.
+#[derive(Debug, Args)]
+pub(crate) struct StoreTool {
+    #[command(subcommand)]
+    pub(crate) command: StoreCommand,
+}
+
+/// The subcommands of `store`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Copy a SQLite store into a PostgreSQL database, or back
+    #[command(after_help = EXAMPLES)]
+    Copy(Copy),
+}
+
+impl StoreTool {
+    /// Fails if an argument exceeds its size limit (EN-4).
+    pub(crate) fn check_limits(&self) -> Result<(), TooLarge> {
+        let StoreCommand::Copy(copy) = &self.command;
+        copy.check_limits()
+    }
+}
+
+/// The arguments of `store copy`.
+#[derive(Debug, Args, Limits)]
+pub(crate) struct Copy {
+    /// The source: `sqlite:PATH`, a PostgreSQL URL, or `env:NAME` for the variable that has it
+    #[arg(value_name = "FROM")]
+    #[limits(max_bytes = 4096)]
+    pub(crate) from: String,
+    /// The target, in the same form: an empty database, or a new file
+    #[arg(value_name = "TO")]
+    #[limits(max_bytes = 4096)]
+    pub(crate) to: String,
+}
 
 /// Which store a command reads or writes.
 #[derive(Debug, Default, Args, Limits)]

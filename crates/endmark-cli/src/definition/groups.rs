@@ -22,7 +22,11 @@ const GROUPS: [Group; 4] = [
         page: "docs/runs.md",
         commands: &["run", "runs", "guard", "findings", "hook", "mcp", "cap", "read", "compact"],
     },
-    Group { title: "Operate", page: "docs/operation.md", commands: &["keys", "budget", "config"] },
+    Group {
+        title: "Operate",
+        page: "docs/operation.md",
+        commands: &["keys", "budget", "config", "store", "sim"],
+    },
     Group {
         title: "Build on it",
         page: "docs/reference.md",

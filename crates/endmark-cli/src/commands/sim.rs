@@ -1,0 +1,234 @@
+//! `endmark sim`: what an installation of several gateways needs, simulated with the code that decides about budgets.
+
+use std::time::{Duration, Instant};
+
+use endmark_context::budget::sim::{LOG_BYTES_PER_ROW, Plan, ROW_BYTES, SimReport, Simulation};
+use endmark_failure::CommandError;
+use serde::Serialize;
+
+use crate::arguments::sim::Sim;
+use crate::context::Context;
+use crate::view::answer::{Answer, to_data};
+
+/// Events between two looks at the clock.
+const STEP: usize = 50_000;
+/// Interval between progress messages.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
+
+/// What it answers.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Report {
+    /// The load on the database.
+    database: DatabaseLoad,
+    /// Calls, and what became of the others.
+    calls: Calls,
+    /// Calls that waited for a share of their budget, before they were made.
+    waits: Waits,
+    /// How exactly the budgets were used.
+    budgets: Budgets,
+}
+
+/// The load on the database.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct DatabaseLoad {
+    /// Transactions a second.
+    transactions_per_second: u64,
+    /// The same in the busiest second.
+    peak_transactions_per_second: u64,
+    /// Rows of calls in a transaction, on average.
+    rows_per_transaction: u64,
+    /// Rows of calls a day, at this rate.
+    rows_per_day: u64,
+    /// Bytes that these rows need, with their index.
+    table_bytes_per_day: u64,
+    /// Bytes of the write-ahead log a day, as each standby receives them.
+    log_bytes_per_day: u64,
+    /// The most rows that waited in the journals of all gateways.
+    most_rows_waiting: u64,
+}
+
+/// Calls, and what became of the others.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Calls {
+    /// Calls that were made.
+    made: u64,
+    /// Calls that were refused since their budget was used up, or held by others.
+    refused_by_budget: u64,
+    /// Calls that were refused without a database or a gateway.
+    refused_without_database: u64,
+}
+
+/// Calls that waited for a share of their budget.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Waits {
+    /// How many.
+    calls: u64,
+    /// The median in milliseconds.
+    p50_ms: f64,
+    /// The 99th percentile in milliseconds.
+    p99_ms: f64,
+    /// The longest wait in milliseconds.
+    max_ms: f64,
+}
+
+/// How exactly the budgets were used.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Budgets {
+    /// Limit of each budget in tokens.
+    limit: u64,
+    /// Cost of all calls in tokens.
+    spent: u64,
+    /// The largest amount by which a budget was exceeded, in tokens.
+    most_over: u64,
+    /// The least used budget among those that refused calls, in percent of its limit; null if no budget did.
+    least_used_percent: Option<f64>,
+    /// The largest part of a budget that gateways had available and did not use, in percent.
+    most_idle_percent: f64,
+    /// The largest part of a budget that killed gateways kept from the others, in percent.
+    most_silent_percent: f64,
+}
+
+/// Simulates an installation.
+pub(crate) fn run(context: &Context, arguments: &Sim) -> Result<Answer, CommandError> {
+    let plan = plan(arguments)?;
+    let mut simulation = Simulation::new(plan.clone()).map_err(invalid)?;
+    let mut shown = Instant::now();
+    while simulation.advance(STEP) {
+        if shown.elapsed() > PROGRESS_INTERVAL {
+            shown = Instant::now();
+            context.terminal.progress(&format!("{} % simulated", simulation.percent()));
+        }
+    }
+    let report = simulation.report();
+    Ok(Answer::yes(to_data(&Report::of(&report))?, text(&plan, &report)))
+}
+
+/// Returns what is to be simulated.
+fn plan(arguments: &Sim) -> Result<Plan, CommandError> {
+    Ok(Plan {
+        instances: arguments.instances,
+        requests_per_second: arguments.requests,
+        seconds: arguments.seconds,
+        budgets: arguments.budgets,
+        hot_budget_percent: arguments.hot_budget,
+        hot_instance_percent: arguments.hot_instance,
+        held: arguments.held,
+        cost: arguments.cost,
+        call_ms: thousandths("--call-seconds", &arguments.call_seconds)?,
+        limit: arguments.limit,
+        outages: self.outage.iter().map(|typed| typed.parse()).collect::<Result<_, _>>().map_err(invalid)?,
+        kills: arguments.kill.iter().map(|typed| typed.parse()).collect::<Result<_, _>>().map_err(invalid)?,
+        round_trip_us: thousandths("--round-trip-ms", &arguments.round_trip_ms)?,
+        commit_us: thousandths("--commit-ms", &arguments.commit_ms)?,
+        seed: arguments.seed,
+    })
+}
+
+/// Reads a number with at most three decimals that count.
+fn thousandths(option: &str, typed: &str) -> Result<u64, CommandError> {
+    let number: Option<f64> = typed.parse().ok().filter(|number| (0.0..1e9).contains(number));
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is from 0 to 1e12")]
+    let whole = |number: f64| (number * 1_000.0).round() as u64;
+    number.map(whole).ok_or_else(|| invalid(format!("`{typed}` is not a number for {option}")))
+}
+
+fn invalid(error: impl ToString) -> CommandError {
+    CommandError::input("bad_plan", error.to_string(), "`endmark sim --help` shows the values and examples.")
+}
+
+impl Report {
+    fn of(report: &SimReport) -> Self {
+        Self {
+            database: DatabaseLoad {
+                transactions_per_second: report.transactions_per_second,
+                peak_transactions_per_second: report.peak_transactions_per_second,
+                rows_per_transaction: report.rows_per_transaction,
+                rows_per_day: report.rows_per_day,
+                table_bytes_per_day: report.table_bytes_per_day,
+                log_bytes_per_day: report.log_bytes_per_day,
+                most_rows_waiting: report.most_rows_waiting,
+            },
+            calls: Calls {
+                made: report.calls,
+                refused_by_budget: report.refused_by_budget,
+                refused_without_database: report.refused_without_database,
+            },
+            waits: Waits {
+                calls: report.waited,
+                p50_ms: of_thousandths(report.wait_p50_us, 1),
+                p99_ms: of_thousandths(report.wait_p99_us, 1),
+                max_ms: of_thousandths(report.wait_max_us, 1),
+            },
+            budgets: Budgets {
+                limit: report.limit,
+                spent: report.spent,
+                most_over: report.most_over,
+                least_used_percent: report.least_used_per_mille.map(|used| of_thousandths(used, 100)),
+                most_idle_percent: of_thousandths(report.most_idle_per_mille, 100),
+                most_silent_percent: of_thousandths(report.most_silent_per_mille, 100),
+            },
+        }
+    }
+}
+
+/// Returns a number of thousandths as parts of `whole`.
+fn of_thousandths(number: u64, whole: u32) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "it is shown to people, and below 2^53")]
+    let number = number as f64;
+    number * f64::from(whole) / 1_000.0
+}
+
+/// Describes the result for people.
+fn text(plan: &Plan, report: &SimReport) -> String {
+    let data = Report::of(report);
+    let (database, calls, waits, budgets) = (data.database, data.calls, data.waits, data.budgets);
+    let used = budgets.least_used_percent.map_or_else(
+        || "no budget refused a call".to_owned(),
+        |used| format!("at least {used:.1} % used where calls were refused"),
+    );
+    format!(
+        "{} gateways, {} requests a second, {} s\n\n\
+         database   {} transactions a second ({} at most), {} rows in each\n\
+         storage    {} rows a day: {} of table and index ({ROW_BYTES} B a row), {} of write-ahead log ({LOG_BYTES_PER_ROW} B a row)\n\
+         journals   {} rows waited at most\n\
+         calls      {} made, {} refused by their budget, {} without a database or a gateway\n\
+         waits      {} calls waited for a share: {:.1} ms in the median, {:.1} ms for 99 %, {:.1} ms at most\n\
+         shares     {:.1} % of a budget idle at most, {:.1} % kept by killed gateways\n\
+         budgets    of {} tokens: {used}, {} tokens over at most\n",
+        plan.instances,
+        plan.requests_per_second,
+        plan.seconds,
+        database.transactions_per_second,
+        database.peak_transactions_per_second,
+        database.rows_per_transaction,
+        database.rows_per_day,
+        size(database.table_bytes_per_day),
+        size(database.log_bytes_per_day),
+        database.most_rows_waiting,
+        calls.made,
+        calls.refused_by_budget,
+        calls.refused_without_database,
+        waits.calls,
+        waits.p50_ms,
+        waits.p99_ms,
+        waits.max_ms,
+        budgets.most_idle_percent,
+        budgets.most_silent_percent,
+        budgets.limit,
+        budgets.most_over,
+    )
+}
+
+/// Formats a number of bytes with a decimal unit.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000_000 => format!("{} MB", bytes.div_ceil(1_000_000)),
+        1_000_000_000..1_000_000_000_000 => format!("{:.1} GB", of_thousandths(bytes / 1_000_000, 1)),
+        _ => format!("{:.1} TB", of_thousandths(bytes / 1_000_000_000, 1)),
+    }
+}

@@ -1,0 +1,171 @@
+//! `endmark store copy`: a store moves from one machine to several, and back.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use endmark_context::budget::Unit;
+use endmark_failure::CommandError;
+use endmark_store::{Copied, CopyError, CopyProgress, CopySums, StoreLocation, copy_store, runtime};
+use serde::Serialize;
+
+use crate::arguments::store::{Copy, StoreCommand, StoreTool};
+use crate::context::Context;
+use crate::view::answer::{Answer, to_data};
+
+/// Interval between progress messages.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
+
+/// What it answers.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Report {
+    /// Whether the target holds everything that was to be copied.
+    is_whole: bool,
+    /// What the source holds.
+    source: Sums,
+    /// What the target holds of it.
+    target: Sums,
+    /// Keys that were in the target before and differ; those of the target hold.
+    differing_keys: Vec<String>,
+    /// Records that the target has no place for; they stay in the source.
+    left_out: Vec<LeftOut>,
+}
+
+/// Counts and sums of a store.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Sums {
+    /// Rows of calls.
+    calls: u64,
+    /// Their prompt tokens, as reported.
+    prompt_tokens: u64,
+    /// Their output tokens, as reported.
+    output_tokens: u64,
+    /// Budgets of which something was spent, each window counted.
+    budgets: u64,
+    /// What was spent in budgets of tokens.
+    spent_tokens: u64,
+    /// What was spent in budgets of dollars, in nano-dollars.
+    spent_nano_usd: u64,
+    /// Keys, including revoked ones.
+    keys: u64,
+}
+
+/// Records that were not copied.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct LeftOut {
+    /// What they are.
+    what: &'static str,
+    /// How many.
+    count: u64,
+}
+
+/// Copies a store.
+pub(crate) fn run(context: &Context, arguments: &StoreTool) -> Result<Answer, CommandError> {
+    let StoreCommand::Copy(Copy { from, to }) = &arguments.command;
+    let (from, to) = (location(context, from)?, location(context, to)?);
+    let mut shown = Instant::now();
+    let progress = |CopyProgress { rows, total }| {
+        if shown.elapsed() > PROGRESS_INTERVAL {
+            shown = Instant::now();
+            context.terminal.progress(&format!("{rows} of {total} calls"));
+        }
+    };
+    let copied = runtime::block_on(copy_store(&from, &to, progress))?.map_err(|error| failed(&error))?;
+    let data = to_data(&Report::of(&copied))?;
+    let text = text(&copied);
+    if copied.is_whole() {
+        return Ok(Answer::yes(data, text));
+    }
+    let message = "the target differs from the source";
+    Ok(Answer::no_in_text(data, text, "copy_differs", message).with_hint(
+        "If the target was used since an earlier copy, this is expected; else copy into a new file or an empty database.",
+    ))
+}
+
+/// Reads the place of a store. `env:NAME` keeps a password out of the list of processes.
+fn location(context: &Context, typed: &str) -> Result<StoreLocation, CommandError> {
+    let invalid = |message: String| {
+        CommandError::input(
+            "bad_location",
+            message,
+            "Write `sqlite:PATH`, `postgres://USER@HOST/DATABASE`, or `env:NAME` for a variable with one of them.",
+        )
+    };
+    let value = match typed.strip_prefix("env:") {
+        None => typed.to_owned(),
+        Some(name) => {
+            let value = context.environment.get(name).map(str::to_owned);
+            value.ok_or_else(|| invalid(format!("the variable `{name}` is not set")))?
+        }
+    };
+    StoreLocation::parse(&value).map_err(|error| invalid(error.to_string()))
+}
+
+fn failed(error: &CopyError) -> CommandError {
+    let (message, hint) = (error.to_string(), "`endmark store copy --help` says what is copied, and when.");
+    match error {
+        CopyError::Store(error) => CommandError::of_store(error),
+        CopyError::HoldsOther { .. } => CommandError::input("store_not_empty", message, hint),
+        CopyError::Nothing { .. } => CommandError::input("nothing_to_copy", message, hint),
+        CopyError::SameKind => CommandError::input("bad_location", message, hint),
+        _ => CommandError::input("store_in_use", message, hint),
+    }
+}
+
+impl Report {
+    fn of(copied: &Copied) -> Self {
+        let left_out = copied.left_out.iter().map(|(what, count)| LeftOut { what, count: *count });
+        Self {
+            is_whole: copied.is_whole(),
+            source: Sums::of(&copied.source),
+            target: Sums::of(&copied.target),
+            differing_keys: copied.differing_keys.clone(),
+            left_out: left_out.collect(),
+        }
+    }
+}
+
+impl Sums {
+    fn of(sums: &CopySums) -> Self {
+        let CopySums { rows, prompt_tokens, output_tokens, budgets, spent_tokens, spent_nano_usd, keys } =
+            *sums;
+        Self { calls: rows, prompt_tokens, output_tokens, budgets, spent_tokens, spent_nano_usd, keys }
+    }
+}
+
+/// Describes the result for people.
+fn text(copied: &Copied) -> String {
+    let mut text = format!(
+        "source  {}\ntarget  {}{}\n",
+        sums(&copied.source),
+        sums(&copied.target),
+        if copied.is_whole() { "" } else { "  DIFFERENT" }
+    );
+    // Writing to a string cannot fail.
+    if !copied.differing_keys.is_empty() {
+        let _ = writeln!(
+            text,
+            "These keys were in the target already, and were not changed: {}.",
+            copied.differing_keys.join(", ")
+        );
+    }
+    for (what, count) in &copied.left_out {
+        let _ = writeln!(text, "Not copied: {count} {what}. They stay in the source.");
+    }
+    text
+}
+
+fn sums(sums: &CopySums) -> String {
+    format!(
+        "{} calls ({} + {} tokens), {} budgets ({} and {} spent), {} keys",
+        sums.rows,
+        sums.prompt_tokens,
+        sums.output_tokens,
+        sums.budgets,
+        Unit::Tokens.shown(sums.spent_tokens),
+        Unit::NanoUsd.shown(sums.spent_nano_usd),
+        sums.keys
+    )
+}

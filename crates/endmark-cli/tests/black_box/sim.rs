@@ -1,0 +1,52 @@
+//! `endmark sim`: an installation on a virtual clock.
+
+use serde_json::Value;
+
+use crate::run::Place;
+
+fn data(arguments: &[&str]) -> Value {
+    let run = Place::new().run(&[&["sim", "--json"], arguments].concat());
+    assert_eq!(run.code, 0, "{}", run.errors);
+    run.envelope()["data"].clone()
+}
+
+#[test]
+fn the_same_arguments_give_the_same_answer_and_a_budget_is_never_exceeded() {
+    let arguments = ["--seconds", "20", "--call-seconds", "1", "--outage", "8:3", "--kill", "5:4"];
+    let report = data(&arguments);
+    assert_eq!(report, data(&arguments));
+    assert_eq!(report["budgets"]["most_over"], 0);
+    assert!(report["budgets"]["least_used_percent"].as_f64().unwrap() > 97.0, "{report}");
+    assert!(report["budgets"]["most_silent_percent"].as_f64().unwrap() > 0.0, "{report}");
+    assert!(report["waits"]["calls"].as_u64().unwrap() > 0);
+    assert_ne!(report, data(&[&arguments[..], &["--seed", "2"]].concat()));
+}
+
+#[test]
+fn more_requests_need_more_storage_and_calls_above_their_holds_exceed_the_budget() {
+    let (few, many) = (data(&["--seconds", "5"]), data(&["--seconds", "5", "--requests", "400"]));
+    let bytes = |report: &Value| report["database"]["table_bytes_per_day"].as_u64().unwrap();
+    assert_eq!(bytes(&few) * 2, bytes(&many));
+    let over = data(&["--seconds", "20", "--held", "100", "--cost", "2000"]);
+    assert!(over["budgets"]["most_over"].as_u64().unwrap() > 0, "{over}");
+}
+
+#[test]
+fn people_get_lines_and_a_wrong_value_is_explained() {
+    let run = Place::new().run(&["sim", "--seconds", "2", "--instances", "2"]);
+    assert_eq!(run.code, 0, "{}", run.errors);
+    assert!(run.output.starts_with("2 gateways, 200 requests a second, 2 s\n"), "{}", run.output);
+    for line in ["database ", "storage ", "waits ", "budgets "] {
+        assert!(run.output.lines().any(|shown| shown.starts_with(line)), "{}", run.output);
+    }
+    for (arguments, part) in [
+        (["--outage", "soon"], "`soon` is not a time of it"),
+        (["--instances", "0"], "the number of instances must be from 1 to 1000, and is 0"),
+        (["--requests", "1000000"], "requests a second × seconds"),
+        (["--call-seconds", "NaN"], "`NaN` is not a number for --call-seconds"),
+    ] {
+        let run = Place::new().run(&[&["sim"], &arguments[..]].concat());
+        assert_eq!(run.code, 2);
+        assert!(run.errors.contains(part), "{}", run.errors);
+    }
+}
