@@ -43,7 +43,7 @@ async fn into_database(
     if !from.path().is_file() {
         return Err(StoreError::NoFile { path: from.path().to_owned() }.into());
     }
-    let file = CopyFile::open(&from.absolute().path().to_owned())?;
+    let file = CopyFile::open(from.absolute().path())?;
     file.begin()?;
     let (sums, since) = file.sums()?;
     if sums == CopySums::default() {
@@ -65,7 +65,7 @@ async fn into_database(
     }
     // One process copies the file at a time, so one token is enough.
     let instance = Instance { token: id.clone(), pending: id.clone(), id, ..Instance::default() };
-    database::register(&mut client, &instance).await.map_err(failed)?;
+    database::register(&mut client, &instance, true).await.map_err(failed)?;
     let mut after = (String::new(), 0);
     let mut copied = 0;
     while let Some((rows, count, last)) = file.rows(&after, pace::MAX_ROWS)? {
@@ -74,7 +74,11 @@ async fn into_database(
         (copied, after) = (copied + count, last);
         progress(CopyProgress { rows: copied, total: sums.rows });
     }
-    for budgets in file.budgets()?.chunks(pace::MAX_CHANGES as usize) {
+    let mut after = None;
+    loop {
+        let budgets = file.budgets(after.as_ref(), pace::MAX_CHANGES)?;
+        let Some((last, _)) = budgets.last() else { break };
+        after = Some(last.clone());
         let report = |(key, spent): &(BudgetKey, u64)| {
             (key.clone(), ShareReport { spent: *spent, used: *spent, ..ShareReport::default() })
         };
@@ -83,7 +87,7 @@ async fn into_database(
     }
     let (keys, secrets) = file.keys()?;
     copying::add_keys(&mut client, &keys, &secrets).await.map_err(failed)?;
-    copying::end(&client, &instance.id).await.map_err(failed)?;
+    database::leave(&client, &instance).await.map_err(failed)?;
     let since = since.unwrap_or_else(|| "-infinity".to_owned());
     let target = copying::sums_of(&client, &instance.id, &since).await.map_err(failed)?;
     let (_, keys, secrets) = database::keys(&mut client).await.map_err(failed)?;

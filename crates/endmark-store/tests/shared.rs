@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use endmark_context::budget::{Scope, Unit};
 use endmark_store::{
-    CallSettled, CallStarted, Claim, Held, Hold, KeyBook, NewKey, NoSecrets, Purpose, SharedBudgets, Store, StoreError,
-    StoreLocation, Tokens,
+    CallSettled, CallStarted, Claim, Held, Hold, KeyBook, NewKey, NoSecrets, Purpose, SharedBudgets, Store,
+    StoreError, StoreLocation, Tokens,
 };
 use testkit::{Link, PgBouncer, Postgres, TcpProxy};
 

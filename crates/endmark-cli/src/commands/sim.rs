@@ -96,7 +96,7 @@ struct Budgets {
 /// Simulates an installation.
 pub(crate) fn run(context: &Context, arguments: &Sim) -> Result<Answer, CommandError> {
     let plan = plan(arguments)?;
-    let mut simulation = Simulation::new(plan.clone()).map_err(invalid)?;
+    let mut simulation = Simulation::new(plan.clone()).map_err(|error| invalid(&error))?;
     let mut shown = Instant::now();
     while simulation.advance(STEP) {
         if shown.elapsed() > PROGRESS_INTERVAL {
@@ -121,8 +121,18 @@ fn plan(arguments: &Sim) -> Result<Plan, CommandError> {
         cost: arguments.cost,
         call_ms: thousandths("--call-seconds", &arguments.call_seconds)?,
         limit: arguments.limit,
-        outages: self.outage.iter().map(|typed| typed.parse()).collect::<Result<_, _>>().map_err(invalid)?,
-        kills: arguments.kill.iter().map(|typed| typed.parse()).collect::<Result<_, _>>().map_err(invalid)?,
+        outages: arguments
+            .outage
+            .iter()
+            .map(|typed| typed.parse())
+            .collect::<Result<_, _>>()
+            .map_err(|error| invalid(&error))?,
+        kills: arguments
+            .kill
+            .iter()
+            .map(|typed| typed.parse())
+            .collect::<Result<_, _>>()
+            .map_err(|error| invalid(&error))?,
         round_trip_us: thousandths("--round-trip-ms", &arguments.round_trip_ms)?,
         commit_us: thousandths("--commit-ms", &arguments.commit_ms)?,
         seed: arguments.seed,
@@ -134,10 +144,10 @@ fn thousandths(option: &str, typed: &str) -> Result<u64, CommandError> {
     let number: Option<f64> = typed.parse().ok().filter(|number| (0.0..1e9).contains(number));
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is from 0 to 1e12")]
     let whole = |number: f64| (number * 1_000.0).round() as u64;
-    number.map(whole).ok_or_else(|| invalid(format!("`{typed}` is not a number for {option}")))
+    number.map(whole).ok_or_else(|| invalid(&format!("`{typed}` is not a number for {option}")))
 }
 
-fn invalid(error: impl ToString) -> CommandError {
+fn invalid(error: &impl ToString) -> CommandError {
     CommandError::input("bad_plan", error.to_string(), "`endmark sim --help` shows the values and examples.")
 }
 

@@ -33,10 +33,9 @@ pub(crate) type FilePlace = (String, u32);
 impl CopyFile {
     /// Opens the store, and settles what dead processes left open.
     pub(crate) fn open(path: &Path) -> Result<Self, CopyError> {
-        let (session, owner) = Session::open(path, BUSY_TIMEOUT)?;
-        let file = Self { session, owner, path: path.to_owned() };
-        journal::refuse(&file.session, path)?;
-        Ok(file)
+        let (session, owner, ()) =
+            Session::open(path, BUSY_TIMEOUT, |connection| journal::refuse(connection, path))?;
+        Ok(Self { session, owner, path: path.to_owned() })
     }
 
     /// Begins a transaction. No other process can begin to use the file until it ends.
@@ -193,12 +192,24 @@ impl CopyFile {
         })
     }
 
-    /// Returns what was spent in each budget.
-    pub(crate) fn budgets(&self) -> Result<Vec<(BudgetKey, u64)>, CopyError> {
+    /// Returns what was spent in budgets after one, in the order of their keys.
+    pub(crate) fn budgets(
+        &self,
+        after: Option<&BudgetKey>,
+        most: u32,
+    ) -> Result<Vec<(BudgetKey, u64)>, CopyError> {
+        let words = |key: &BudgetKey| {
+            [key.scope.name().to_owned(), key.subject.clone(), key.window.clone(), key.unit.name().to_owned()]
+        };
+        let [scope, subject, window, unit] = after.map(words).unwrap_or_default();
         self.read(|connection| {
             connection
-                .prepare("SELECT scope, subject, window, unit, spent FROM budgets WHERE spent > 0")?
-                .query_map([], |row| {
+                .prepare_cached(
+                    "SELECT scope, subject, window, unit, spent FROM budgets
+                     WHERE (scope, subject, window, unit) > (?1, ?2, ?3, ?4) AND spent > 0
+                     ORDER BY scope, subject, window, unit LIMIT ?5",
+                )?
+                .query_map(params![scope, subject, window, unit, most], |row| {
                     let (scope, unit): (String, String) = (row.get(0)?, row.get(3)?);
                     let key = BudgetKey::of_words(&scope, row.get(1)?, row.get(2)?, &unit);
                     Ok((key, natural(row.get(4)?)))

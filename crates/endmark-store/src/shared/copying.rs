@@ -35,12 +35,6 @@ pub(crate) async fn id(client: &Client, random: i64) -> Result<String, Error> {
     Ok(row.get::<_, i64>(0).to_string())
 }
 
-/// Marks the copied file as an instance that has ended.
-pub(crate) async fn end(client: &Client, id: &str) -> Result<(), Error> {
-    let sql = "UPDATE em_instances SET expires = clock_timestamp() WHERE id = $1";
-    client.execute_typed(sql, &[(&id, Type::TEXT)]).await.map(|_| ())
-}
-
 /// Adds keys that are not there yet, with their secrets. A key that is there can only be revoked.
 pub(crate) async fn add_keys(client: &mut Client, keys: &str, secrets: &str) -> Result<(), Error> {
     let transaction = client.transaction().await?;

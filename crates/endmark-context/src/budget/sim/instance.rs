@@ -54,6 +54,7 @@ pub(super) struct Flight {
     pub(super) calls: Vec<Call>,
 }
 
+// Fields: the state of one simulated process; the world reads all of it.
 #[derive(Debug)]
 pub(super) struct Instance {
     pub(super) is_alive: bool,

@@ -5,6 +5,7 @@ use super::{LOG_BYTES_PER_ROW, Plan, ROW_BYTES};
 const SECONDS_PER_DAY: u64 = 86_400;
 
 /// Result of a simulation.
+// Fields: a flat list of figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SimReport {
     /// Transactions of the database a second, on average.

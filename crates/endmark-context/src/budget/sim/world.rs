@@ -233,10 +233,10 @@ impl Simulation {
 
     /// Holds a call within the share of its instance, or lets it ask for more.
     fn hold(&mut self, index: usize, call: Call) {
-        let (now_ms, now_us) = (self.now_ms(), self.now_us);
+        let (moment_ms, now_us) = (self.now_ms(), self.now_us);
         let instance = &mut self.instances[index];
         let budget = &mut instance.budgets[call.budget];
-        if !instance.tenure.is_valid(now_ms) {
+        if !instance.tenure.is_valid(moment_ms) {
             if call.has_asked {
                 self.measures.refused_without_database += 1;
             } else {
@@ -247,7 +247,7 @@ impl Simulation {
         if budget.used().saturating_add(call.held) <= budget.granted {
             budget.held += call.held;
             if let Some(demand) = instance.demands.get_mut(&call.budget) {
-                demand.note_use(now_ms);
+                demand.note_use(moment_ms);
             }
             instance.in_progress += 1;
             let life = instance.life;
@@ -274,13 +274,13 @@ impl Simulation {
     }
 
     fn ask(&mut self, index: usize, call: Call) {
-        let (now_us, now_ms, limit) = (self.now_us, self.now_ms(), self.limit);
+        let (now_us, moment_ms, limit) = (self.now_us, self.now_ms(), self.limit);
         let instance = &mut self.instances[index];
         if instance.is_failing {
             self.measures.refused_without_database += 1;
             return;
         }
-        instance.ask(now_ms, limit, call);
+        instance.ask(moment_ms, limit, call);
         if let Work::Waiting { .. } = instance.work {
             instance.work = Work::Reporting;
             instance.turn += 1;
@@ -338,7 +338,7 @@ impl Simulation {
 
     /// Sends a report, over a new connection if the last one failed.
     fn tell(&mut self, index: usize) {
-        let (now_us, now_ms) = (self.now_us, self.now_ms());
+        let (now_us, moment_ms) = (self.now_us, self.now_ms());
         self.measures.most_rows_waiting = self.measures.most_rows_waiting.max(self.rows_waiting);
         let is_out = self.is_out(now_us);
         let instance = &mut self.instances[index];
@@ -348,7 +348,7 @@ impl Simulation {
             instance.register();
             round_trips = CONNECT_ROUND_TRIPS;
         }
-        instance.prepare(now_ms);
+        instance.prepare(moment_ms);
         if is_out {
             let at_us = now_us + self.plan.round_trip_us;
             return self.schedule(at_us, Event::Answer { index, life, is_done: false });
@@ -362,8 +362,9 @@ impl Simulation {
 
     /// Runs the transaction of an instance as soon as the rows of its budgets are free.
     fn reach(&mut self, index: usize) {
-        let now_ms = self.now_ms();
-        let live = self.instances.iter().filter(|instance| instance.expires_ms > now_ms).count().max(1);
+        let moment_ms = self.now_ms();
+        let reporting =
+            self.instances.iter().filter(|instance| instance.expires_ms > moment_ms).count().max(1);
         let instance = &mut self.instances[index];
         let life = instance.life;
         let Some(mut flight) = instance.flight.take() else { return };
@@ -376,12 +377,12 @@ impl Simulation {
             self.instances[index].flight = Some(flight);
             return self.schedule(done_us, Event::Answer { index, life, is_done: false });
         }
-        self.instances[index].expires_ms = now_ms + TENURE_MS;
+        self.instances[index].expires_ms = moment_ms + TENURE_MS;
         for (budget, report) in &flight.reports {
             let budget = &mut self.budgets[*budget];
             budget.locked_until_us = done_us;
             let share = &mut budget.shares[index];
-            budget.pool.exchange(share, report, live as u64);
+            budget.pool.exchange(share, report, reporting as u64);
             let elsewhere = budget.pool.spent.saturating_sub(share.spent);
             flight.answers.push((*share, elsewhere, budget.pool.is_tight));
             let idle = budget.pool.committed.saturating_sub(budget.used);
