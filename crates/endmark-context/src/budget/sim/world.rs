@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use super::super::{Pool, Share, TENURE_MS, pace};
+use super::super::{Demand, Pool, Share, TENURE_MS, pace};
 use super::instance::{Call, Instance, Work};
 use super::measures::{Measures, SimReport};
 use super::{Plan, PlanError};
@@ -263,13 +263,20 @@ impl Simulation {
             return self.ask(index, call);
         }
         let spent = budget.spent.saturating_add(budget.spent_elsewhere);
-        let is_patient = now_us < call.arrived_us + pace::RETURN_PATIENCE_MS * 1_000;
-        if spent.saturating_add(call.held) <= self.limit && is_patient {
-            let life = instance.life;
-            self.schedule(now_us + pace::RETURN_PAUSE_MS * 1_000, Event::Retry { index, life, call });
-        } else {
-            self.measures.refused_by_budget += 1;
-            self.measures.refusing[call.budget] = true;
+        let is_tight = instance.demands.get(&call.budget).is_some_and(Demand::is_tight);
+        let patience_ms = if is_tight { pace::RETURN_PATIENCE_MS } else { pace::RACE_PATIENCE_MS };
+        let may_fit =
+            spent.saturating_add(call.held) <= self.limit && now_us < call.arrived_us + patience_ms * 1_000;
+        match (may_fit, is_tight) {
+            (true, true) => {
+                let life = instance.life;
+                self.schedule(now_us + pace::RETURN_PAUSE_MS * 1_000, Event::Retry { index, life, call });
+            }
+            (true, false) => self.ask(index, call),
+            (false, _) => {
+                self.measures.refused_by_budget += 1;
+                self.measures.refusing[call.budget] = true;
+            }
         }
     }
 
