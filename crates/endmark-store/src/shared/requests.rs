@@ -90,7 +90,7 @@ mod tests {
         let ask = |now_ms| {
             let (sender, _) = oneshot::channel();
             requests.add(now_ms, std::iter::once((key.clone(), 1_000, 10)), sender);
-            requests.take(now_ms, false).0[0].ahead
+            requests.take(now_ms, false).0[0].wanted.ahead
         };
         assert_eq!([5_000, 5_500, 5_900, 7_800, 13_000].map(ask), [0, 20, 40, 40, 20]);
     }
