@@ -32,7 +32,7 @@ pub struct Copied {
     pub target: CopySums,
     /// Keys that were in the target before and differ: they have other secrets, or only one of them is revoked.
     pub differing_keys: Vec<String>,
-    /// Records that the target has no place for, with their number. They stay in the source.
+    /// Records that are not copied, with their number. They stay in the source.
     pub left_out: Vec<(&'static str, u64)>,
 }
 

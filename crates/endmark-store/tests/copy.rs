@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use endmark_context::budget::sim::{LOG_BYTES_PER_ROW, ROW_BYTES};
-use endmark_context::budget::{Scope, Unit};
+use endmark_context::budget::{RateLimits, Scope, Unit};
 use endmark_store::{
     CallSettled, CallStarted, Claim, Copied, CopyError, Hold, KeyBook, KeyState, NewKey, NoSecrets, Purpose,
     Reader, Store, StoreLocation, Tokens, copy_store, sha256_hex,
@@ -93,8 +93,14 @@ async fn a_store_becomes_a_database_and_a_file_again_with_the_same_sums() {
     let file = make_store(&folder.path().join("a.db"), 1_100).await;
     let database = StoreLocation::parse(&postgres.url()).unwrap();
     let mut book = KeyBook::open(&file).await.unwrap();
-    let new =
-        |name: &str| NewKey { name: name.to_owned(), models: vec!["gpt-5*".to_owned()], ..NewKey::default() };
+    let rates =
+        RateLimits { requests_per_minute: Some(60), tokens_per_minute: Some(90_000), parallel: Some(4) };
+    let new = |name: &str| NewKey {
+        rates,
+        name: name.to_owned(),
+        models: vec!["gpt-5*".to_owned()],
+        ..NewKey::default()
+    };
     let secret = book.add(new("team-a")).await.unwrap();
     book.add(new("gone")).await.unwrap();
     book.revoke("gone").await.unwrap();
@@ -141,7 +147,8 @@ async fn a_store_becomes_a_database_and_a_file_again_with_the_same_sums() {
     };
     assert_eq!(spent(&one), spent(&other));
     let store = Store::open(&back).unwrap();
-    assert_eq!(store.key_of(secret.reveal()).await.unwrap().unwrap().key.models, ["gpt-5*"]);
+    let key = store.key_of(secret.reveal()).await.unwrap().unwrap().key;
+    assert_eq!((key.models, key.rates), (vec!["gpt-5*".to_owned()], rates));
     store.close().await;
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Report {
     target: Sums,
     /// Keys that were in the target before and differ; those of the target hold.
     differing_keys: Vec<String>,
-    /// Records that the target has no place for; they stay in the source.
+    /// Records that are not copied; they stay in the source.
     left_out: Vec<LeftOut>,
 }
 

@@ -240,7 +240,8 @@ impl CopyFile {
             connection.query_row(
                 "SELECT (SELECT json_group_array(json_object('name', name, 'models', models, 'budget_unit', budget_unit,
                      'budget_period', budget_period, 'budget_limit', budget_limit, 'ends_at', ends_at,
-                     'created_at', created_at, 'revoked_at', revoked_at)) FROM keys),
+                     'created_at', created_at, 'revoked_at', revoked_at, 'requests_per_minute', requests_per_minute,
+                     'tokens_per_minute', tokens_per_minute, 'parallel', parallel)) FROM keys),
                    (SELECT json_group_array(json_object('sha256', sha256, 'name', name, 'ends_at', ends_at)) FROM key_secrets)",
                 [],
                 |row| Ok((row.get(0)?, row.get(1)?)),
@@ -258,9 +259,11 @@ impl CopyFile {
                 [secrets],
             )?;
             connection.execute(
-                "INSERT INTO keys (name, models, budget_unit, budget_period, budget_limit, ends_at, created_at, revoked_at)
+                "INSERT INTO keys (name, models, budget_unit, budget_period, budget_limit, ends_at, created_at, revoked_at,
+                   requests_per_minute, tokens_per_minute, parallel)
                  SELECT value ->> 'name', value ->> 'models', value ->> 'budget_unit', value ->> 'budget_period',
-                   value ->> 'budget_limit', value ->> 'ends_at', value ->> 'created_at', value ->> 'revoked_at'
+                   value ->> 'budget_limit', value ->> 'ends_at', value ->> 'created_at', value ->> 'revoked_at',
+                   value ->> 'requests_per_minute', value ->> 'tokens_per_minute', value ->> 'parallel'
                  FROM json_each(?1) WHERE true
                  ON CONFLICT DO UPDATE SET revoked_at = coalesce(revoked_at, excluded.revoked_at)",
                 [keys],
@@ -290,7 +293,7 @@ impl CopyFile {
         })
     }
 
-    /// Returns the records of which the shared tables have no columns, with their numbers.
+    /// Returns the records that are not copied, with their numbers.
     pub(crate) fn left_out(&self) -> Result<Vec<(&'static str, u64)>, CopyError> {
         const KINDS: [(&str, &str); 6] = [
             ("recovered or cut replies", "partial_completion_log"),

@@ -45,10 +45,13 @@ pub(crate) async fn add_keys(client: &mut Client, keys: &str, secrets: &str) -> 
                    SELECT sha256, name, ends_at FROM json_to_recordset($1::text::json) AS r(sha256 text, name text, ends_at bigint)
                    WHERE name NOT IN (SELECT name FROM em_keys)";
     transaction.execute_typed(add_secrets, &[(&secrets, Type::TEXT)]).await?;
-    let add = "INSERT INTO em_keys (name, models, budget_unit, budget_period, budget_limit, ends_at, created_at, revoked_at)
-               SELECT name, models, budget_unit, budget_period, budget_limit, ends_at, created_at, revoked_at
+    let add = "INSERT INTO em_keys (name, models, budget_unit, budget_period, budget_limit, ends_at, created_at, revoked_at,
+                 requests_per_minute, tokens_per_minute, parallel)
+               SELECT name, models, budget_unit, budget_period, budget_limit, ends_at, created_at, revoked_at,
+                 requests_per_minute, tokens_per_minute, parallel
                FROM json_to_recordset($1::text::json) AS r(name text, models text, budget_unit text, budget_period text,
-                 budget_limit bigint, ends_at bigint, created_at bigint, revoked_at bigint)
+                 budget_limit bigint, ends_at bigint, created_at bigint, revoked_at bigint,
+                 requests_per_minute bigint, tokens_per_minute bigint, parallel bigint)
                ON CONFLICT (name) DO UPDATE SET revoked_at = coalesce(em_keys.revoked_at, excluded.revoked_at)";
     transaction.execute_typed(add, &[(&keys, Type::TEXT)]).await?;
     transaction.commit().await
