@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use endmark_text::detect::detect;
-use endmark_text::{CompleteError, Completed, Format, UnfinishedKind, Verdict, complete};
+use endmark_text::{CompleteError, CompletedText, Format, UnfinishedKind, Verdict, complete};
 use endmark_wire::json::{Kind, Value};
 
 use crate::input::Numbers;
@@ -74,7 +74,7 @@ fn closed(bytes: &[u8], format: &Format) {
 }
 
 /// Compares a closed text with the document that was cut.
-fn truthful(completed: &Completed, document: &Value<'_>, cut: usize) {
+fn truthful(completed: &CompletedText, document: &Value<'_>, cut: usize) {
     let unmarked = completed.text.trim_start_matches('\u{FEFF}');
     let closed = Value::parse(unmarked.as_bytes()).unwrap();
     let marked: BTreeSet<&str> = completed.unfinished().map(|place| place.pointer).collect();

@@ -1,7 +1,7 @@
 //! Findings of a team: any transcript is read, merged and reported, and any prefix of it is read.
 
 use endmark_findings::{
-    Cut, Finding, FindingState, Handed, Merged, Position, Team, Transcript, Writing, compress,
+    Cut, Finding, FindingState, DeliveredResult, Merged, Position, Team, Transcript, WriteParameters, compress,
     missing_checkpoints, read,
 };
 
@@ -15,11 +15,11 @@ pub fn check(bytes: &[u8]) {
     let beginning = read(&bytes[..cut]);
     check_positions(&beginning, cut);
 
-    let handed = |transcript: &Transcript| -> Vec<Handed> {
+    let handed = |transcript: &Transcript| -> Vec<DeliveredResult> {
         transcript
             .results
             .iter()
-            .map(|result| Handed { origin: "a.txt".to_owned(), result: result.clone() })
+            .map(|result| DeliveredResult { origin: "a.txt".to_owned(), result: result.clone() })
             .collect()
     };
     let report = Merged::new(&Team::default(), handed(&whole)).report();
@@ -54,7 +54,7 @@ fn check_positions(transcript: &Transcript, len: usize) {
 
 /// Checks that written findings read back unchanged.
 fn check_again(agent_id: Option<&str>, findings: &[Finding]) {
-    let writing = Writing { agent_id, dimensions: &[], declared_findings: None, other: &[], is_whole: true };
+    let writing = WriteParameters { agent_id, dimensions: &[], declared_findings: None, other: &[], is_whole: true };
     let text = writing.text(findings);
     let again = read(text.as_bytes());
     let Some(result) = again.results.first().filter(|result| result.begins.is_some()) else {

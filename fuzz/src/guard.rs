@@ -1,6 +1,6 @@
 //! Artifacts: any text is judged under any name, positions are inside the text, and templates are read or rejected.
 
-use endmark_guard::{Artifact, Criteria, Guard, Judged, Template, Verdict, github, junit, sarif};
+use endmark_guard::{Artifact, Criteria, Guard, AssessedArtifact, Template, Verdict, github, junit, sarif};
 
 /// Judges the text under several file names, and reads it as a template.
 pub fn check(bytes: &[u8]) {
@@ -23,7 +23,7 @@ pub fn check(bytes: &[u8]) {
             last = (finding.line, finding.column);
             assert!(text.contains(finding.text.trim_end_matches('…')));
         }
-        let judged = [Judged { path: "a b.md", report: &report }];
+        let judged = [AssessedArtifact { path: "a b.md", report: &report }];
         assert_eq!(github(&judged).lines().count(), report.findings().len());
         assert_eq!(
             sarif(&judged, "0")["runs"][0]["results"].as_array().unwrap().len(),

@@ -4,7 +4,7 @@
 use endmark_recovery::{
     AskFailure, AskedFrom, Ending, ExhaustedCause, Join, OnAmbiguous, PieceRole, Pipeline, PipelineOutcome,
     PipelinePolicy, PipelineResult, PipelineStep, Reply, ResumeExhausted, ResumePolicy, SchemaProblem, Stop,
-    Validate, Wanted,
+    Validate, RequestedReply,
 };
 use endmark_text::Format;
 
@@ -57,7 +57,7 @@ pub fn check(bytes: &[u8]) {
             }
             (PipelineStep::Resume(ask), Ok((reply, join))) => {
                 assert!((1..=max_attempts).contains(&ask.attempt), "{ask:?}");
-                assert_eq!(ask.prompt.is_empty(), ask.wanted != Wanted::Rest, "{ask:?}");
+                assert_eq!(ask.prompt.is_empty(), ask.wanted != RequestedReply::Rest, "{ask:?}");
                 pipeline.resumed(reply.clone(), *join);
             }
             (PipelineStep::Correct(ask), Ok((reply, _))) => {

@@ -2,8 +2,8 @@
 
 use endmark::context::count::Family;
 use endmark::findings::{
-    CheckedResult, Checkpoint, FinalReport, FindingForm, Fitted, Handed, MeasuredReceipt, Merged, NotFitted,
-    Position, Protocol, ProtocolForm, Receipt, Remark, Team, Transcript, fitted, read,
+    CheckedResult, Checkpoint, DeliveredResult, FinalReport, FindingForm, FittedResults, MeasuredReceipt,
+    Merged, NotFitted, Position, Protocol, ProtocolForm, Receipt, Remark, Team, Transcript, fitted, read,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -78,7 +78,8 @@ pub(crate) fn fit(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
         return Err(Failure::new(FailureKind::Malformed, refusal.code(), refusal));
     }
     let count = |text: &str| Family::O200k.tokens(text);
-    let Fitted { receipt, text, tokens, findings } = fitted(&transcript.results, options.budget_left, count);
+    let FittedResults { receipt, text, tokens, findings } =
+        fitted(&transcript.results, options.budget_left, count);
     let receipt = receipt.measured(Some(tokens), Family::O200k.name());
     answer(&ShownFitted { receipt, text, findings: findings.iter().map(FindingForm::of).collect() })
 }
@@ -148,7 +149,7 @@ fn merged(inputs: &[&[u8]], options: &str) -> Result<Merged, Failure> {
     for (index, raw) in inputs.iter().enumerate() {
         let origin = options.origins.get(index).cloned().unwrap_or_else(|| format!("result {}", index + 1));
         let results = read(raw).results.into_iter();
-        handed.extend(results.map(|result| Handed { origin: origin.clone(), result }));
+        handed.extend(results.map(|result| DeliveredResult { origin: origin.clone(), result }));
     }
     Ok(Merged::new(&Team { is_running: options.running, ..team }, handed))
 }

@@ -2,8 +2,8 @@
 
 use endmark::{
     AskFailure, CutKind, Ending, ExhaustedCause, Format, Join, OnAmbiguous, Pipeline, PipelineOutcome,
-    PipelinePolicy, PipelineResult, PipelineStep, Reply, Restart, ResumeAsk, ResumeExhausted, ResumePolicy,
-    SchemaProblem, Seam, Stop, Strategies, Validate, Verdict, Wanted, replace_lone_surrogates,
+    PipelinePolicy, PipelineResult, PipelineStep, Reply, RequestedReply, Restart, ResumeAsk, ResumeExhausted,
+    ResumePolicy, SchemaProblem, Seam, Stop, Strategies, Validate, Verdict, replace_lone_surrogates,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
@@ -261,9 +261,9 @@ struct ShownAsk<'a> {
 impl<'a> ShownAsk<'a> {
     fn of(ask: &'a ResumeAsk, unit: Unit) -> Self {
         let wanted = match ask.wanted {
-            Wanted::Rest => "rest",
-            Wanted::Again => "again",
-            Wanted::Restart => "restart",
+            RequestedReply::Rest => "rest",
+            RequestedReply::Again => "again",
+            RequestedReply::Restart => "restart",
         };
         let shown = unit.of(ask.so_far.as_bytes(), ask.shown.length);
         let (so_far, prompt) = (ask.so_far.as_str(), ask.prompt.as_str());

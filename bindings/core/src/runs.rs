@@ -4,8 +4,9 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use endmark::context::{Models, dollars};
 use endmark::guard::{
-    Agent, AgentStream, Artifact, AttemptEnd, AttemptJudgement, Attempted, Guard, Notice, ProcessEnd, Report,
-    RetryPrompt, Risk, RiskRule, Run, RunEvent, RunLimits, RunStep, State, StoppedFor, TokenUsage, Usage,
+    Agent, AgentStream, Artifact, Assessment, AttemptEnd, AttemptJudgement, AttemptResult, Guard, Notice,
+    ProcessEnd, RetryPrompt, Risk, RiskRule, Run, RunEvent, RunLimits, RunStep, State, StoppedFor,
+    TokenUsage, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -106,7 +107,7 @@ struct Shown<'r> {
 struct Ended<'r> {
     verdict: &'static str,
     evidence: &'r [String],
-    report: &'r Report,
+    report: &'r Assessment,
     retry_prompt: Option<String>,
 }
 
@@ -177,9 +178,10 @@ impl AgentRun {
         };
         let judged = self.stream.finish(AttemptEnd { process, stopped });
         let artifact = written.map(|written| guard::artifact(written, self.name.as_deref()));
-        let report = artifact.as_ref().map_or_else(Report::of_missing, |artifact| self.guard.judge(artifact));
+        let report =
+            artifact.as_ref().map_or_else(Assessment::of_missing, |artifact| self.guard.judge(artifact));
         let checks: Vec<&str> = report.findings().iter().map(|finding| finding.check.name()).collect();
-        let attempted = Attempted {
+        let attempted = AttemptResult {
             checks_pass: report.findings().is_empty(),
             fingerprint: format!("{written:?} {}", checks.join(" ")),
             verdict: judged.verdict,
@@ -203,7 +205,7 @@ impl AgentRun {
         &self,
         judged: &AttemptJudgement,
         artifact: Option<&Artifact<'_>>,
-        report: &Report,
+        report: &Assessment,
         path: &str,
         task: Option<&str>,
     ) -> String {

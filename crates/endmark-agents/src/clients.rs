@@ -14,6 +14,6 @@ pub use address::{address, without_password};
 pub use client::{
     Address, Client, ClientChoice, Setting, file, needed, overridden, owned, owned_by_others, settings,
 };
-pub use document::{Document, Removal, Syntax, Unfit, Value};
+pub use document::{Document, Removal, Syntax, UnfitFile, Value};
 pub use file::{ConfigurationFile, lost};
-pub use revision::{Change, Keys, Left, Record, Reversion, Revision, revert, revise};
+pub use revision::{Change, KeptKey, Keys, Record, Reversion, Revision, revert, revise};

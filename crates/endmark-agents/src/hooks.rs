@@ -10,11 +10,11 @@ mod ledger;
 mod stop;
 mod tool;
 
-pub use agent::{At, HookAgent, HookKind};
+pub use agent::{HookAgent, HookEvent, HookKind};
 pub use check::checks;
 pub use event::{Event, MOST_EVENT_BYTES};
 pub use findings::findings;
-pub use install::{Change, HeldTo, Installation, Planned, plan};
+pub use install::{Change, HeldTo, Installation, PlannedChanges, plan};
 pub use ledger::ledger;
-pub use stop::{Stopped, stop};
+pub use stop::{StopRequest, stop};
 pub use tool::cap_result;

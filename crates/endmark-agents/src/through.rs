@@ -19,7 +19,7 @@ use endmark_context::budget::{Period, Unit};
 use endmark_failure::CommandError;
 use endmark_gateway::{Gateway, Secret, Server, SoleKey, with_causes};
 use endmark_guard::{TokenUsage, Usage};
-use endmark_runs::{Between, Task};
+use endmark_runs::{RunGateway, Task};
 use endmark_store::{KeyBudget, KeySecret, Store, UsageRow, utc};
 use endmark_wire::provider::Provider;
 use tempfile::NamedTempFile;
@@ -46,7 +46,7 @@ pub fn open_all(
     hide_memory()?;
     let settings = for_runs(environment, settings)?;
     for task in tasks.iter_mut().filter(|task| task.is_through) {
-        let way = Way::open(environment, models, &settings, store, task)?;
+        let way = AgentGateway::open(environment, models, &settings, store, task)?;
         task.between = Some(Box::new(way));
     }
     Ok(())
@@ -112,7 +112,7 @@ fn withheld(
 }
 
 /// A gateway of one run.
-struct Way {
+struct AgentGateway {
     task: String,
     origin: String,
     variables: Vec<(String, OsString)>,
@@ -131,7 +131,7 @@ struct Way {
     counted: Cell<u32>,
 }
 
-impl Way {
+impl AgentGateway {
     fn open(
         environment: &Environment,
         models: &Arc<Models>,
@@ -225,7 +225,7 @@ impl Way {
     }
 }
 
-impl Between for Way {
+impl RunGateway for AgentGateway {
     fn command(&self) -> &[OsString] {
         &self.command
     }
@@ -262,13 +262,13 @@ impl Between for Way {
     }
 }
 
-impl std::fmt::Debug for Way {
+impl std::fmt::Debug for AgentGateway {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Way").field("origin", &self.origin).finish_non_exhaustive()
     }
 }
 
-impl Drop for Way {
+impl Drop for AgentGateway {
     fn drop(&mut self) {
         self.serving.abort();
     }

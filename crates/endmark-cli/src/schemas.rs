@@ -24,7 +24,7 @@ const UPDATE: &str = "ENDMARK_UPDATE_SCHEMAS";
 /// The answers by the name of their command.
 fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
-        ("budget", of_answer::<reports::budgets::Report>()),
+        ("budget", of_answer::<reports::budgets::BudgetsReport>()),
         ("cap", of_answer::<cap::Report<'_>>()),
         ("compact", of_answer::<compact::Report>()),
         ("completions", of_answer::<completions::Report<'_>>()),
@@ -50,11 +50,11 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("hook-install", of_answer::<hook::install::Report>()),
         ("init", of_answer::<init::Report>()),
         ("keys", of_answer::<keys::Report>()),
-        ("log", of_answer::<reports::recoveries::Report<'_>>()),
+        ("log", of_answer::<reports::recoveries::RecoveriesReport<'_>>()),
         ("mcp", of_answer::<()>()),
         ("man", of_answer::<man::Report<'_>>()),
         ("read", of_answer::<read::Report<'_>>()),
-        ("report", of_answer::<reports::cuts::Report<'_>>()),
+        ("report", of_answer::<reports::cuts::CutsReport<'_>>()),
         ("resume", of_answer::<resume::Report<'_>>()),
         ("run", of_answer::<supervision::Report>()),
         ("runs", of_answer::<runs::Report>()),
@@ -63,7 +63,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("sim", of_answer::<sim::Report>()),
         ("stitch", of_answer::<stitch::Report<'_>>()),
         ("store", of_answer::<store::Report>()),
-        ("usage", of_answer::<reports::usage::Report>()),
+        ("usage", of_answer::<reports::usage::UsageReport>()),
     ]
 }
 

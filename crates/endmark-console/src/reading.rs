@@ -12,9 +12,9 @@ use endmark_wire::percent_decoded;
 use crate::answer::Failure;
 use crate::console::Console;
 use crate::query::Query;
-use crate::reports::cuts::Found;
+use crate::reports::cuts::FoundCuts;
 use crate::reports::span::{self, MomentError};
-use crate::reports::usage::{EVER, Report, UsageKey};
+use crate::reports::usage::{EVER, UsageKey, UsageReport};
 use crate::reports::{budgets, compactions, session};
 
 /// The parameters of each.
@@ -55,7 +55,7 @@ pub(crate) async fn usage(
     console: &Console,
     store: &Store,
     query: &Query,
-) -> Result<(Report, UsageKey), Failure> {
+) -> Result<(UsageReport, UsageKey), Failure> {
     let by = by(query.text("by"))?;
     let (since, until) = (query.owned("since"), query.owned("until"));
     let models = Arc::clone(&console.models);
@@ -68,7 +68,7 @@ pub(crate) async fn usage(
             (Ok(since), Ok(until)) => (since, until),
             (Err(error), _) | (_, Err(error)) => return Ok(Err(error)),
         };
-        Report::read(reader, by, &since, &until, &models).map(Ok)
+        UsageReport::read(reader, by, &since, &until, &models).map(Ok)
     });
     match read.await? {
         Ok(report) => Ok((report, by)),
@@ -89,10 +89,10 @@ fn by(typed: Option<&str>) -> Result<UsageKey, Failure> {
 }
 
 /// The report of the ledger about a span of time.
-pub(crate) async fn report(console: &Console, store: &Store, since: &str) -> Result<Found, Failure> {
+pub(crate) async fn report(console: &Console, store: &Store, since: &str) -> Result<FoundCuts, Failure> {
     let seconds = seconds_of(since)?;
     let models = Arc::clone(&console.models);
-    Ok(store.read(move |reader| Found::read(reader, seconds, &models)).await?)
+    Ok(store.read(move |reader| FoundCuts::read(reader, seconds, &models)).await?)
 }
 
 fn seconds_of(span: &str) -> Result<u64, Failure> {
@@ -243,18 +243,22 @@ pub(crate) async fn compactions(
     store: &Store,
     query: &Query,
     limit: u32,
-) -> Result<Page<compactions::Row>, Failure> {
+) -> Result<Page<compactions::CompactionEntry>, Failure> {
     let before = query.number("before")?;
     let rows = store.read(move |reader| reader.compactions(before, limit + 1)).await?;
     let (rows, next) = cut(rows, limit, |row| row.id.to_string());
-    Ok((rows.into_iter().map(compactions::Row::from).collect(), next))
+    Ok((rows.into_iter().map(compactions::CompactionEntry::from).collect(), next))
 }
 
 /// Returns everything about a session.
-pub(crate) async fn session(console: &Console, store: &Store, id: &str) -> Result<session::Report, Failure> {
+pub(crate) async fn session(
+    console: &Console,
+    store: &Store,
+    id: &str,
+) -> Result<session::SessionReport, Failure> {
     let (id, models) = (percent_decoded(id), Arc::clone(&console.models));
     let asked = id.clone();
-    let found = store.read(move |reader| session::Report::read(reader, &asked, &models)).await?;
+    let found = store.read(move |reader| session::SessionReport::read(reader, &asked, &models)).await?;
     found.ok_or_else(|| Failure::NotFound(format!("nothing is recorded of a session `{id}`")))
 }
 
@@ -264,13 +268,13 @@ pub(crate) async fn budgets(
     store: &Store,
     query: &Query,
     limit: u32,
-) -> Result<Page<budgets::Row>, Failure> {
+) -> Result<Page<budgets::BudgetEntry>, Failure> {
     let after = query.text("after").map(place).transpose()?;
     let read =
         store.read(move |reader| Ok((reader.budgets_behind(after.as_ref(), limit + 1)?, reader.keys()?)));
     let (rows, keys) = read.await?;
     let (rows, next) = cut(rows, limit, |row| place_text(&BudgetPlace::of(row)));
-    Ok((rows.iter().map(|row| budgets::Row::of(row, &console.rules, &keys)).collect(), next))
+    Ok((rows.iter().map(|row| budgets::BudgetEntry::of(row, &console.rules, &keys)).collect(), next))
 }
 
 fn place(typed: &str) -> Result<BudgetPlace, Failure> {

@@ -48,7 +48,7 @@ impl FieldRule {
 
 /// A value as received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Received<'a> {
+pub enum ReceivedValue<'a> {
     /// Bytes that should be UTF-8.
     Bytes(&'a [u8]),
     /// A text.
@@ -59,19 +59,19 @@ pub enum Received<'a> {
     Other,
 }
 
-impl<'a> From<&'a str> for Received<'a> {
+impl<'a> From<&'a str> for ReceivedValue<'a> {
     fn from(text: &'a str) -> Self {
         Self::Text(text)
     }
 }
 
-impl<'a> From<&'a [u8]> for Received<'a> {
+impl<'a> From<&'a [u8]> for ReceivedValue<'a> {
     fn from(bytes: &'a [u8]) -> Self {
         Self::Bytes(bytes)
     }
 }
 
-impl<'a> From<&'a Value> for Received<'a> {
+impl<'a> From<&'a Value> for ReceivedValue<'a> {
     fn from(value: &'a Value) -> Self {
         match value {
             Value::String(text) => Self::Text(text),
@@ -146,7 +146,7 @@ impl Evidence {
 /// let half: &[u8] = b"caf\xc3";
 /// assert_eq!(detect_cut(half, &rule).unwrap().evidence, Evidence::IncompleteUtf8);
 /// ```
-pub fn detect_cut<'a>(value: impl Into<Received<'a>>, rule: &FieldRule) -> Option<Cut> {
+pub fn detect_cut<'a>(value: impl Into<ReceivedValue<'a>>, rule: &FieldRule) -> Option<Cut> {
     if rule.is_exact {
         return None;
     }
@@ -157,8 +157,8 @@ pub fn detect_cut<'a>(value: impl Into<Received<'a>>, rule: &FieldRule) -> Optio
     let is_met = |actual: u64, declared: Option<u64>| declared == Some(actual);
     let (mut bytes, mut chars, mut items) = (0, 0, 0);
     let evidence = match value {
-        Received::Other => None,
-        Received::List(count) => {
+        ReceivedValue::Other => None,
+        ReceivedValue::List(count) => {
             items = count;
             if is_short(items, rule.declared_items) {
                 Some(Evidence::LengthDiffers)
@@ -169,7 +169,7 @@ pub fn detect_cut<'a>(value: impl Into<Received<'a>>, rule: &FieldRule) -> Optio
                 is_reached.then_some(Evidence::SizeReached)
             }
         }
-        Received::Text(_) | Received::Bytes(_) => {
+        ReceivedValue::Text(_) | ReceivedValue::Bytes(_) => {
             let (text, received, is_incomplete) = valid_part(value);
             bytes = received;
             let has_lengths = rule.max_chars.is_some() || rule.declared_chars.is_some();
@@ -206,10 +206,10 @@ pub fn detect_cut<'a>(value: impl Into<Received<'a>>, rule: &FieldRule) -> Optio
 const LONGEST_WORD: u64 = 24;
 
 /// Returns the valid text at the beginning of a value, its length in bytes, and whether it ends within a character.
-fn valid_part(value: Received<'_>) -> (&str, u64, bool) {
+fn valid_part(value: ReceivedValue<'_>) -> (&str, u64, bool) {
     match value {
-        Received::Text(text) => (text, text.len() as u64, false),
-        Received::Bytes(bytes) => match str::from_utf8(bytes) {
+        ReceivedValue::Text(text) => (text, text.len() as u64, false),
+        ReceivedValue::Bytes(bytes) => match str::from_utf8(bytes) {
             Ok(text) => (text, bytes.len() as u64, false),
             Err(error) => {
                 let valid = &bytes[..error.valid_up_to()];
@@ -218,7 +218,7 @@ fn valid_part(value: Received<'_>) -> (&str, u64, bool) {
                 (str::from_utf8(valid).unwrap_or_default(), bytes.len() as u64, is_incomplete)
             }
         },
-        Received::List(_) | Received::Other => ("", 0, false),
+        ReceivedValue::List(_) | ReceivedValue::Other => ("", 0, false),
     }
 }
 

@@ -32,7 +32,7 @@ mod warning;
 
 pub use cap::{DEFAULT_MAX_RESPONSE_BYTES, MIN_RESPONSE_BYTES, cap};
 pub use cursor::CursorError;
-pub use detect::{Cut, Evidence, FieldRule, Received, detect_cut};
+pub use detect::{Cut, Evidence, FieldRule, ReceivedValue, detect_cut};
 pub use document::{Document, WriteError};
 /// Implements the trait of the same name: see there.
 pub use endmark_envelope_derive::Limits;
@@ -44,6 +44,6 @@ pub use page::{DEFAULT_PAGE_BYTES, DEFAULT_PAGE_ITEMS, Page, Pages};
 pub use path::{FieldPath, FieldPattern, PathError, Segment};
 pub use rules::FieldRules;
 #[cfg(feature = "run")]
-pub use run::{Answering, answer_signals, run};
+pub use run::{AnswerRight, answer_signals, run};
 pub use shorten::{grapheme_boundary, json_width};
 pub use warning::{FIELD_TRUNCATED, MORE_TRUNCATED, Size, Warning, WarningKind};

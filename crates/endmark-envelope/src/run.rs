@@ -66,7 +66,7 @@ where
         let error = bug(format!("the answer cannot be JSON: {error}")).in_phase(Phase::Output);
         Document { data: serde_json::Value::Null, error: Some(error), warnings: Vec::new(), duration_ms: 0 }
     });
-    Answering::claim_or_wait().write(&document).into()
+    AnswerRight::claim_or_wait().write(&document).into()
 }
 
 fn bug(message: String) -> ErrorBody {
@@ -88,9 +88,9 @@ pub fn answer_signals(started: Instant) -> io::Result<()> {
 
 /// The right to answer. It is unique, so that a signal and an answer do not write two documents.
 #[derive(Debug)]
-pub struct Answering(());
+pub struct AnswerRight(());
 
-impl Answering {
+impl AnswerRight {
     /// Claims the right to answer, unless it is taken.
     pub fn claim() -> Option<Self> {
         (!CLAIMED.swap(true, Ordering::SeqCst)).then_some(Self(()))

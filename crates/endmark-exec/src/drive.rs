@@ -10,17 +10,17 @@ use std::time::Duration;
 
 use endmark_envelope::{Document, ErrorBody, RESPONSE_TOO_LARGE, Warning};
 use endmark_failure::{CommandError, not_started};
-use endmark_process::{CaptureLimits, End, OutputLeft, Plan, Ran, Signals, Times, run_captured};
+use endmark_process::{CaptureLimits, End, FinishedCommand, OutputLeft, Plan, Signals, Times, run_captured};
 use serde_json::Value;
 
 use crate::limits::is_given;
 use crate::manifest::Manifest;
 use crate::output::{self, Data};
-use crate::page::{Paging, page};
+use crate::page::{PageRequest, page};
 use crate::verdict::verdict;
 use crate::{built_in, shortened};
 
-pub use capping::Capping;
+pub use capping::CapPlan;
 
 /// The code of a warning about a process that a tool left running.
 const OUTPUT_LEFT_OPEN: &str = "OUTPUT_LEFT_OPEN";
@@ -38,7 +38,7 @@ pub struct Tool<'a> {
 
 /// The answer of a tool, and the hint for an answer that is still too large.
 #[derive(Debug)]
-pub struct Answered {
+pub struct ToolAnswer {
     document: Document,
     too_large_hint: String,
 }
@@ -67,10 +67,10 @@ impl<'a> Tool<'a> {
     /// Checks the tool's input, runs it, and always answers. The error means that nothing could be done.
     pub fn run(
         &self,
-        mut capping: Option<Capping>,
+        mut capping: Option<CapPlan>,
         is_quiet: bool,
         progress: &dyn Fn(&str),
-    ) -> Result<Answered, CommandError> {
+    ) -> Result<ToolAnswer, CommandError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| system(&error))?;
         // A capped output has no pages.
@@ -82,30 +82,30 @@ impl<'a> Tool<'a> {
             Ok(ran) => self.document(ran, capping.as_mut()),
             Err(document) => document,
         };
-        let too_large_hint = capping.map_or_else(|| TOO_LARGE_HINT.to_owned(), Capping::close);
+        let too_large_hint = capping.map_or_else(|| TOO_LARGE_HINT.to_owned(), CapPlan::close);
         let document = match paging {
             Some(paging) if is_listed(&document) => {
                 page(document, &paging).unwrap_or_else(|error| failed(error.into()))
             }
             _ => document,
         };
-        Ok(Answered { document, too_large_hint })
+        Ok(ToolAnswer { document, too_large_hint })
     }
 
     /// Runs the command. The inner error is the answer that nothing was started.
     async fn ran(
         &self,
-        paging: Option<&Paging<'_>>,
+        paging: Option<&PageRequest<'_>>,
         is_copied: bool,
         is_quiet: bool,
         progress: &dyn Fn(&str),
-    ) -> Result<Result<Ran, Document>, CommandError> {
+    ) -> Result<Result<FinishedCommand, Document>, CommandError> {
         let manifest = &self.manifest;
         let mut signals = Signals::watch().map_err(|error| system(&error))?;
         let (program, words) = self.command.split_first().ok_or_else(|| {
             CommandError::input("usage", "no command is given", "Write it after `--`: `-- git log`.")
         })?;
-        if let Some(Err(error)) = paging.map(Paging::check) {
+        if let Some(Err(error)) = paging.map(PageRequest::check) {
             return Ok(Err(failed(error.into())));
         }
         let name = program.to_string_lossy();
@@ -138,7 +138,7 @@ impl<'a> Tool<'a> {
     }
 
     /// Returns the answer for a command that ran.
-    fn document(&self, mut ran: Ran, capping: Option<&mut Capping>) -> Document {
+    fn document(&self, mut ran: FinishedCommand, capping: Option<&mut CapPlan>) -> Document {
         let manifest = &self.manifest;
         let name = self.command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
         let mut data = output::read(&ran.output, &manifest.output, unended(&ran));
@@ -158,8 +158,8 @@ impl<'a> Tool<'a> {
     }
 
     /// Returns the paged list, if the manifest names one, and the requested page.
-    fn paging(&self) -> Option<Paging<'_>> {
-        self.manifest.output.pages.as_ref().map(|list| Paging {
+    fn paging(&self) -> Option<PageRequest<'_>> {
+        self.manifest.output.pages.as_ref().map(|list| PageRequest {
             list,
             command: self.command,
             cursor: self.cursor,
@@ -168,8 +168,8 @@ impl<'a> Tool<'a> {
     }
 
     /// Completes the answer with its duration, within the manifest's limit.
-    pub fn fitted(&self, answered: Answered, took: Duration) -> Document {
-        let Answered { document, too_large_hint } = answered;
+    pub fn fitted(&self, answered: ToolAnswer, took: Duration) -> Document {
+        let ToolAnswer { document, too_large_hint } = answered;
         let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         let document = Document { duration_ms, ..document };
         let mut document = shortened::within(&document, self.manifest.output.max_response_bytes);
@@ -186,7 +186,7 @@ fn is_listed(document: &Document) -> bool {
 }
 
 /// Returns why the output of a tool may be incomplete, if it may.
-fn unended(ran: &Ran) -> Option<&'static str> {
+fn unended(ran: &FinishedCommand) -> Option<&'static str> {
     match (ran.forced, ran.end, ran.output_left) {
         (None, End::Exited(_), OutputLeft::Closed | OutputLeft::Silent) => None,
         (None, End::Exited(_), OutputLeft::Written) => {

@@ -14,5 +14,5 @@ mod shortened;
 mod verdict;
 mod words;
 
-pub use drive::{Answered, Capping, Tool};
-pub use page::{PageError, Paging, capped_page};
+pub use drive::{CapPlan, Tool, ToolAnswer};
+pub use page::{PageError, PageRequest, capped_page};

@@ -7,7 +7,7 @@ use endmark_envelope::FieldPath;
 
 use super::manifest::{ArgumentPlace, Manifest};
 use super::payload::{self, NoJson, PayloadFault, TooLarge};
-use super::words::{Typed, Value, at};
+use super::words::{TypedWords, Value, at};
 
 /// A command that does not fit a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(crate) fn check(
 ) -> Result<(), Misfit> {
     let arguments = own_arguments(&manifest.command, command)
         .ok_or_else(|| Misfit::WrongCommand { expected: manifest.command.join(" ") })?;
-    let typed = Typed::read(manifest, arguments);
+    let typed = TypedWords::read(manifest, arguments);
     let mut is_limited = vec![false; arguments.len()];
     for limit in &manifest.arguments {
         let field = format!("arguments.{}", limit.name);
@@ -92,7 +92,7 @@ pub(crate) fn is_for(manifest: &Manifest, command: &[OsString]) -> bool {
 /// Whether one of these flags is given to the manifest's command.
 pub(crate) fn is_given(manifest: &Manifest, command: &[OsString], flags: &[String]) -> bool {
     own_arguments(&manifest.command, command)
-        .is_some_and(|arguments| Typed::read(manifest, arguments).has(flags))
+        .is_some_and(|arguments| TypedWords::read(manifest, arguments).has(flags))
 }
 
 /// Returns what follows the manifest's words. The program may be named with its path.

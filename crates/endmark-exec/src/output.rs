@@ -13,7 +13,7 @@ use super::manifest::{OutputKind, OutputRules};
 use endmark_process::Captured;
 
 pub(crate) use capped::within;
-pub(crate) use cut::Cut;
+pub(crate) use cut::IncompleteValue;
 
 /// The code of a warning about bytes that are not UTF-8 and were replaced.
 const INVALID_UTF8: &str = "INVALID_UTF8";
@@ -28,14 +28,14 @@ pub(crate) struct Data {
     is_text: bool,
     pub(crate) warnings: Vec<Warning>,
     /// The fault, if the output is not what it should be.
-    pub(crate) fault: Option<Fault>,
+    pub(crate) fault: Option<JsonFault>,
     /// The incomplete values in it.
-    pub(crate) cuts: Vec<Cut>,
+    pub(crate) cuts: Vec<IncompleteValue>,
 }
 
 /// The fault of an output that should be JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum JsonFault {
     /// It is the beginning of JSON, with this many bytes.
     Truncated { bytes: u64 },
     /// It is not JSON; what is wrong at which byte.
@@ -84,7 +84,7 @@ pub(crate) fn read(captured: &Captured, rules: &OutputRules, unended: Option<&st
 }
 
 /// Returns what may be missing after an output that did not end by itself: anything, unless it is one JSON value.
-fn behind(value: &Value, why: &str) -> Option<Cut> {
+fn behind(value: &Value, why: &str) -> Option<IncompleteValue> {
     let pointer = match value {
         Value::Object(members) => match members.get("text") {
             Some(Value::String(text)) if !text.is_empty() => "/text",
@@ -93,7 +93,7 @@ fn behind(value: &Value, why: &str) -> Option<Cut> {
         Value::Array(_) => "",
         _ => return None,
     };
-    Some(Cut { pointer: pointer.to_owned(), original: None, message: why.to_owned() })
+    Some(IncompleteValue { pointer: pointer.to_owned(), original: None, message: why.to_owned() })
 }
 
 /// Whether text stays marked as cut after all of the output was read.

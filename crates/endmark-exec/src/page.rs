@@ -24,7 +24,7 @@ const DURATION_BYTES: usize = 20;
 
 /// The requested page, and of which list.
 #[derive(Debug)]
-pub struct Paging<'a> {
+pub struct PageRequest<'a> {
     /// The path of the list.
     pub list: &'a FieldPath,
     /// The requested command.
@@ -37,7 +37,7 @@ pub struct Paging<'a> {
 
 /// The last item of a page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Last {
+struct LastItem {
     index: usize,
     digest: String,
 }
@@ -75,7 +75,7 @@ impl From<PageError> for ErrorBody {
     }
 }
 
-impl Paging<'_> {
+impl PageRequest<'_> {
     /// Rejects a cursor of another command, before the command is run.
     pub(crate) fn check(&self) -> Result<(), PageError> {
         self.last()?;
@@ -90,13 +90,13 @@ impl Paging<'_> {
     }
 
     /// Returns the last item of the previous page.
-    fn last(&self) -> Result<Option<Last>, CursorError> {
+    fn last(&self) -> Result<Option<LastItem>, CursorError> {
         self.pages().after(self.cursor)
     }
 }
 
 /// Returns the answer with the requested page instead of the whole list. It is unchanged if it fits or has no list.
-pub(crate) fn page(mut document: Document, paging: &Paging<'_>) -> Result<Document, PageError> {
+pub(crate) fn page(mut document: Document, paging: &PageRequest<'_>) -> Result<Document, PageError> {
     let last = paging.last()?;
     let is_fitting = document.to_json().len() + DURATION_BYTES < paging.max_response_bytes;
     if last.is_none() && is_fitting {
@@ -114,8 +114,8 @@ pub(crate) fn page(mut document: Document, paging: &Paging<'_>) -> Result<Docume
     let without_items = document.to_json().len();
     let mut room = paging.max_response_bytes.saturating_sub(without_items + RESERVED_BYTES);
     loop {
-        let rows = items.iter().enumerate().skip(begin).map(|(index, item)| Row { index, item });
-        let page = paging.pages().with_bytes(room).page(rows, Row::last);
+        let rows = items.iter().enumerate().skip(begin).map(|(index, item)| IndexedItem { index, item });
+        let page = paging.pages().with_bytes(room).page(rows, IndexedItem::last);
         let page = page?;
         let shown = shown(&document, paging.list, &items, begin, &page);
         let size = shown.to_json().len();
@@ -128,23 +128,23 @@ pub(crate) fn page(mut document: Document, paging: &Paging<'_>) -> Result<Docume
 }
 
 /// As `page`, also within its limit if a single item exceeds it: that item is shortened, with a warning.
-pub fn capped_page(document: Document, paging: &Paging<'_>) -> Result<Document, PageError> {
+pub fn capped_page(document: Document, paging: &PageRequest<'_>) -> Result<Document, PageError> {
     Ok(cap(page(document, paging)?, paging.max_response_bytes))
 }
 
 /// One item, with its index.
-struct Row<'a> {
+struct IndexedItem<'a> {
     index: usize,
     item: &'a Value,
 }
 
-impl Row<'_> {
-    fn last(&self) -> Last {
-        Last { index: self.index, digest: digest(self.item.to_string().as_bytes()) }
+impl IndexedItem<'_> {
+    fn last(&self) -> LastItem {
+        LastItem { index: self.index, digest: digest(self.item.to_string().as_bytes()) }
     }
 }
 
-impl Serialize for Row<'_> {
+impl Serialize for IndexedItem<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.item.serialize(serializer)
     }
@@ -156,7 +156,7 @@ fn shown(
     list: &FieldPath,
     items: &[Value],
     begin: usize,
-    page: &Page<Row<'_>>,
+    page: &Page<IndexedItem<'_>>,
 ) -> Document {
     let end = begin + page.items.len();
     let mut shown = document.clone();
@@ -197,7 +197,7 @@ pub(super) fn moved(warning: &Warning, list: &FieldPath, begin: usize, end: usiz
 }
 
 /// Returns the index of a page's last item. Of several equal items, the nearest to its previous index.
-fn find(items: &[Value], last: &Last) -> Option<usize> {
+fn find(items: &[Value], last: &LastItem) -> Option<usize> {
     let is_meant = |(_, item): &(usize, &Value)| digest(item.to_string().as_bytes()) == last.digest;
     let found = items.iter().enumerate().filter(is_meant).map(|(index, _)| index);
     found.min_by_key(|index| index.abs_diff(last.index))

@@ -50,7 +50,7 @@ pub(crate) fn check(
     let mut values = serde_json::Deserializer::from_reader(BufReader::new(payload));
     while values.end().is_err() {
         let at = FieldPath::root();
-        let read = Place { limits, field, at, found: &mut found }.deserialize(&mut values);
+        let read = PayloadPath { limits, field, at, found: &mut found }.deserialize(&mut values);
         if let Some(too_large) = found.take() {
             return Err(PayloadFault::TooLarge(too_large));
         }
@@ -62,14 +62,14 @@ pub(crate) fn check(
 }
 
 /// The path of a value in a payload, and the first value over its limit.
-struct Place<'a> {
+struct PayloadPath<'a> {
     limits: &'a [PayloadLimit],
     field: &'a FieldPath,
     at: FieldPath,
     found: &'a mut Option<TooLarge>,
 }
 
-impl Place<'_> {
+impl PayloadPath<'_> {
     /// Fails, to stop reading, if a limit is exceeded. `measured` returns the size of the value and its unit, for
     /// each kind of limit. A limit of bytes or characters also applies to every text within the value.
     fn within<E: serde::de::Error>(
@@ -90,8 +90,8 @@ impl Place<'_> {
         Err(E::custom("a value is too large"))
     }
 
-    fn inside(&mut self, at: FieldPath) -> Place<'_> {
-        Place { limits: self.limits, field: self.field, at, found: self.found }
+    fn inside(&mut self, at: FieldPath) -> PayloadPath<'_> {
+        PayloadPath { limits: self.limits, field: self.field, at, found: self.found }
     }
 
     fn items<E: serde::de::Error>(&mut self, count: u64) -> Result<(), E> {
@@ -99,7 +99,7 @@ impl Place<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Place<'_> {
+impl<'de> DeserializeSeed<'de> for PayloadPath<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -107,7 +107,7 @@ impl<'de> DeserializeSeed<'de> for Place<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Place<'_> {
+impl<'de> Visitor<'de> for PayloadPath<'_> {
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

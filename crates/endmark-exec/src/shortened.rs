@@ -41,14 +41,14 @@ pub(crate) fn within(document: &Document, max_response_bytes: usize) -> Document
 }
 
 /// A list with only its first items left.
-struct Shortened {
+struct ShortenedList {
     list: FieldPath,
     kept: usize,
     of: usize,
     original: Size,
 }
 
-impl Shortened {
+impl ShortenedList {
     /// Adds its warning, and removes warnings about removed items.
     fn disclose(&self, warnings: &mut Vec<Warning>) {
         let message = format!(
@@ -74,7 +74,7 @@ impl Shortened {
 
 /// Removes items at the end of lists, as few as possible, until the value fits, or fits once its texts are shortened.
 /// Returns `None` if that is impossible.
-fn fit(value: &mut Value, room: usize, at: &FieldPath, lists: &mut Vec<Shortened>) -> Option<()> {
+fn fit(value: &mut Value, room: usize, at: &FieldPath, lists: &mut Vec<ShortenedList>) -> Option<()> {
     let text = value.to_string();
     if text.len() <= room {
         return Some(());
@@ -102,7 +102,7 @@ fn fit(value: &mut Value, room: usize, at: &FieldPath, lists: &mut Vec<Shortened
             }
             if kept < items.len() {
                 let of = items.len();
-                lists.push(Shortened { list: at.clone(), kept, of, original: Size::of(&text) });
+                lists.push(ShortenedList { list: at.clone(), kept, of, original: Size::of(&text) });
                 items.truncate(kept);
             }
             Some(())

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use endmark_envelope::{ErrorBody, FieldPath, Phase};
 use endmark_failure::{Exit, in_lines};
-use endmark_process::{Captured, End, Forced, Ran, signals};
+use endmark_process::{Captured, End, FinishedCommand, ForcedEnd, signals};
 use rustix::process::Signal;
 
 use super::manifest::{ExitMeaning, Manifest};
-use super::output::Fault;
+use super::output::JsonFault;
 
 /// The most bytes of the end of standard error that an error repeats.
 const SHOWN_ERROR_BYTES: usize = 1000;
@@ -18,12 +18,12 @@ const SHOWN_ERROR_BYTES: usize = 1000;
 pub(crate) fn verdict(
     manifest: &Manifest,
     program: &str,
-    ran: &Ran,
-    fault: Option<&Fault>,
+    ran: &FinishedCommand,
+    fault: Option<&JsonFault>,
 ) -> Option<ErrorBody> {
     let timeout = manifest.timeout.unwrap_or_default();
     let error = match (ran.forced, ran.end) {
-        (Some(Forced::Signalled(signal)), _) => interrupted(program, signal),
+        (Some(ForcedEnd::Signalled(signal)), _) => interrupted(program, signal),
         // It has no limit except its time.
         (Some(_), _) => timed_out(program, timeout),
         (None, End::Killed(signal)) => killed(program, signal),
@@ -78,7 +78,7 @@ fn exited(
     program: &str,
     code: i32,
     errors: &Captured,
-    fault: Option<&Fault>,
+    fault: Option<&JsonFault>,
 ) -> Option<ErrorBody> {
     let ended = format!("`{program}` ended with exit code {code}");
     let mut error = match manifest.exit_codes.get(&code) {
@@ -101,15 +101,15 @@ fn exited(
 }
 
 /// Returns the error of a tool that reports success although its output is faulty.
-fn faulty(program: &str, fault: &Fault) -> ErrorBody {
+fn faulty(program: &str, fault: &JsonFault) -> ErrorBody {
     match fault {
-        Fault::Truncated { bytes } => {
+        JsonFault::Truncated { bytes } => {
             let message =
                 format!("the JSON that `{program}` wrote is cut: it ends in the middle after {bytes} bytes");
             ErrorBody::new("truncated", Exit::No.code(), message)
                 .with_hint("`data` is its beginning, closed; the warnings say what in it is unfinished.")
         }
-        Fault::Malformed { index, reason } => {
+        JsonFault::Malformed { index, reason } => {
             let message = format!("`{program}` wrote no JSON: byte {index}: {reason}");
             ErrorBody::new("malformed", Exit::Upstream.code(), message).with_hint(
                 "What it wrote is in `data.text`; `kind = \"text\"` or `\"auto\"` in the manifest takes it as it is.",

@@ -42,24 +42,24 @@ pub(super) fn at<'a, 'b: 'a>(
 /// also combined in one word. A word that can be parsed in several ways counts in all of them: a limit applies to
 /// whatever the tool may take for its value. A flag that the manifest names has only that meaning.
 #[derive(Debug, Default)]
-pub(super) struct Typed<'a> {
+pub(super) struct TypedWords<'a> {
     pub(super) positions: Vec<Position<'a>>,
     /// Every flag that has a value or may have one.
     pub(super) flags: Vec<(&'a [u8], Value<'a>)>,
     /// The words that are flags, with or without a value.
     words: Vec<&'a [u8]>,
-    known: Known<'a>,
+    known: KnownFlags<'a>,
 }
 
 /// The flags that a manifest names, by the number of values.
 #[derive(Debug, Default)]
-struct Known<'a> {
+struct KnownFlags<'a> {
     with_value: Vec<&'a [u8]>,
     with_two_values: Vec<&'a [u8]>,
     without_value: Vec<&'a [u8]>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> KnownFlags<'a> {
     fn of(manifest: &'a Manifest) -> Self {
         let limited = manifest.arguments.iter().filter_map(|limit| match &limit.place {
             ArgumentPlace::Flags(flags) => Some(flags),
@@ -103,9 +103,9 @@ impl<'a> Known<'a> {
     }
 }
 
-impl<'a> Typed<'a> {
+impl<'a> TypedWords<'a> {
     pub(super) fn read(manifest: &'a Manifest, arguments: &'a [OsString]) -> Self {
-        let mut typed = Self { known: Known::of(manifest), ..Self::default() };
+        let mut typed = Self { known: KnownFlags::of(manifest), ..Self::default() };
         let mut words = arguments.iter().enumerate().map(|(at, word)| (at, word.as_bytes())).peekable();
         // Whether the word before may take a value, and what `--` was: absent, present, or possibly such a value.
         let (mut may_be_value, mut only_positions, mut maybe_only_positions) = (false, false, false);

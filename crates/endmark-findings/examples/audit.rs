@@ -10,7 +10,7 @@
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use endmark_findings::{Handed, Merged, Team, read};
+use endmark_findings::{DeliveredResult, Merged, Team, read};
 
 const AGENTS: usize = 12;
 /// The default number of findings.
@@ -75,7 +75,9 @@ fn audit(transcripts: &[String]) -> (usize, usize, Duration) {
     let begun = Instant::now();
     let handed = transcripts.iter().enumerate().flat_map(|(agent, text)| {
         let results = read(text.as_bytes()).results;
-        results.into_iter().map(move |result| Handed { origin: format!("agent-{agent}.txt"), result })
+        results
+            .into_iter()
+            .map(move |result| DeliveredResult { origin: format!("agent-{agent}.txt"), result })
     });
     let report = Merged::new(&Team::default(), handed.collect()).report();
     let bytes = report.markdown().len() + report.sarif("0").to_string().len();

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::location::{Location, Place};
+use super::location::{FileLines, Location};
 use super::vocabulary::list_of;
 
 /// A finding of an agent, field by field (AR-1).
@@ -100,7 +100,7 @@ impl Field {
 
 impl Finding {
     /// Returns the files and lines in its location.
-    pub(super) fn places(&self) -> &[Place] {
+    pub(super) fn places(&self) -> &[FileLines] {
         self.location.as_ref().map(Location::places).unwrap_or_default()
     }
 

@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::finding::{Evidence, Finding, Severity};
 use super::join::{add_titles, distinct, joined_fields, joined_text};
-use super::location::{LineRange, Location, Place};
+use super::location::{FileLines, LineRange, Location};
 use super::transcript::{AgentResult, Position, RemarkKind, Transcript};
-use super::write::Writing;
+use super::write::WriteParameters;
 
 /// The estimated tokens per finding (AR-2).
 pub const TOKENS_PER_FINDING: u64 = 300;
@@ -62,13 +62,13 @@ pub struct Receipt {
     /// The number of findings that were merged into another one with the same weakness and file.
     pub joined: u64,
     /// The parts that the compressions removed.
-    pub dropped: Dropped,
+    pub dropped: DroppedParts,
 }
 
 /// The parts that the compressions removed, by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Dropped {
+pub struct DroppedParts {
     /// Titles of merged findings, with their severities.
     pub titles: u64,
     /// Distinct lines of evidence.
@@ -77,7 +77,7 @@ pub struct Dropped {
     pub flow_steps: u64,
 }
 
-impl Dropped {
+impl DroppedParts {
     /// Counts the parts of the group that are missing in the merged finding.
     fn add(&mut self, group: &[&Finding], merged: &Finding, has_titles: bool) {
         fn lines(finding: &Finding) -> impl Iterator<Item = &str> {
@@ -115,7 +115,7 @@ impl Receipt {
             findings,
             estimated_tokens: estimated_before,
             joined: 0,
-            dropped: Dropped::default(),
+            dropped: DroppedParts::default(),
         }
     }
 
@@ -200,7 +200,7 @@ impl fmt::Display for NotFitted {
 
 /// Results that were rewritten, and compressed where needed (AR-2).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fitted {
+pub struct FittedResults {
     /// The outcome in tokens.
     pub receipt: Receipt,
     /// The results in the canonical form.
@@ -218,19 +218,19 @@ pub fn fitted<'r>(
     results: impl IntoIterator<Item = &'r AgentResult>,
     budget_left: u64,
     count: impl Fn(&str) -> u64,
-) -> Fitted {
+) -> FittedResults {
     let results: Vec<&AgentResult> = results.into_iter().collect();
     let before = results.iter().map(|result| result.findings.len() as u64).sum();
     let receipt = Receipt::estimated(before, budget_left);
     let of = |compression: Option<Compression>| {
-        let mut fitted = Fitted { receipt, text: String::new(), tokens: 0, findings: Vec::new() };
+        let mut fitted = FittedResults { receipt, text: String::new(), tokens: 0, findings: Vec::new() };
         for result in &results {
             let findings: Vec<Finding> = result.findings.iter().map(|read| read.finding.clone()).collect();
             let findings = match compression {
                 Some(compression) => compressed(&findings, compression, &mut fitted.receipt.dropped),
                 None => findings,
             };
-            let writing = Writing {
+            let writing = WriteParameters {
                 agent_id: result.agent_id.as_deref(),
                 dimensions: &result.dimensions,
                 // Declared findings that are missing remain a shortfall.
@@ -270,10 +270,10 @@ enum Compression {
 /// line. Findings with the same CWE and file are merged into one with a range of lines. The flow of findings below
 /// High becomes `Source → Sink`. A finding that lacks a required field is not merged with others.
 pub fn compress(findings: &[Finding]) -> Vec<Finding> {
-    compressed(findings, Compression::KeepsEach, &mut Dropped::default())
+    compressed(findings, Compression::KeepsEach, &mut DroppedParts::default())
 }
 
-fn compressed(findings: &[Finding], compression: Compression, dropped: &mut Dropped) -> Vec<Finding> {
+fn compressed(findings: &[Finding], compression: Compression, dropped: &mut DroppedParts) -> Vec<Finding> {
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
     let mut known: HashMap<(String, &str), usize> = HashMap::new();
     for finding in findings {
@@ -302,7 +302,7 @@ fn one_file(finding: &Finding) -> Option<&str> {
     places.iter().all(|place| place.file == *file).then_some(file.as_str())
 }
 
-fn merged(group: &[&Finding], compression: Compression, dropped: &mut Dropped) -> Option<Finding> {
+fn merged(group: &[&Finding], compression: Compression, dropped: &mut DroppedParts) -> Option<Finding> {
     // The worst finding represents the group; among equals the first.
     let worst = group
         .iter()
@@ -359,7 +359,7 @@ fn range(group: &[&Finding]) -> Option<Location> {
     let file = one_file(group.first()?)?.to_owned();
     let places = group.iter().filter_map(|finding| finding.location.as_ref()).flat_map(Location::places);
     let lines = places.filter_map(|place| place.lines).reduce(LineRange::with);
-    Location::of_places(vec![Place { file, lines }])
+    Location::of_places(vec![FileLines { file, lines }])
 }
 
 /// Prefixes of comment and fence lines, which are not code.

@@ -5,7 +5,7 @@ mod evidence;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::finding::{Cwe, Evidence, Finding};
-use super::location::{LineRange, Location, Place};
+use super::location::{FileLines, LineRange, Location};
 use super::transcript::{FindingState, letters};
 pub(super) use evidence::{ALSO_TITLED, add_titles, distinct, joined_fields, joined_text};
 
@@ -67,7 +67,7 @@ type PlaceOfMember = (Option<LineRange>, usize);
 
 /// The place of a weakness.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Spot<'a> {
+enum WeaknessPlace<'a> {
     /// A file.
     File(&'a str),
     /// A location without lines. Words without a file do not identify a place (`the whole application`): the title,
@@ -76,14 +76,14 @@ enum Spot<'a> {
 }
 
 /// Returns the places of a member, with their lines.
-fn spots(member: &Member) -> Vec<(Spot<'_>, Option<LineRange>)> {
+fn spots(member: &Member) -> Vec<(WeaknessPlace<'_>, Option<LineRange>)> {
     let Some(location) = &member.finding.location else { return Vec::new() };
     if location.has_lines() {
         let places = location.places().iter().filter(|place| place.lines.is_some());
-        return places.map(|place| (Spot::File(&place.file), place.lines)).collect();
+        return places.map(|place| (WeaknessPlace::File(&place.file), place.lines)).collect();
     }
     let Some(words) = location.words() else { return Vec::new() };
-    let words = |source, besides| (Spot::Words(words.clone(), source, besides), None);
+    let words = |source, besides| (WeaknessPlace::Words(words.clone(), source, besides), None);
     if !location.places().is_empty() {
         return vec![words(None, String::new())];
     }
@@ -119,7 +119,7 @@ fn join_by_cwe(members: &[Member], sets: &mut Sets) {
     for (member, root) in members.iter().zip(&roots) {
         of_set.entry(*root).or_default().extend(member.finding.cwe.iter().map(|cwe| cwe.0));
     }
-    let mut by_cwe: BTreeMap<(u32, Spot<'_>), Vec<PlaceOfMember>> = BTreeMap::new();
+    let mut by_cwe: BTreeMap<(u32, WeaknessPlace<'_>), Vec<PlaceOfMember>> = BTreeMap::new();
     for (at, (member, root)) in members.iter().zip(&roots).enumerate() {
         for cwe in of_set.get(root).into_iter().flatten() {
             for (spot, lines) in spots(member) {
@@ -309,7 +309,7 @@ fn location(members: &[&Member]) -> Option<Location> {
     }
     let (in_words, others): (Vec<Location>, Vec<Location>) =
         all.into_iter().partition(Location::says_more_than_places);
-    let said: HashSet<&Place> = in_words.iter().flat_map(Location::places).collect();
+    let said: HashSet<&FileLines> = in_words.iter().flat_map(Location::places).collect();
     let others = of_places(others.iter().flat_map(Location::places).filter(|place| !said.contains(place)));
     if in_words.is_empty() {
         return others;
@@ -319,14 +319,14 @@ fn location(members: &[&Member]) -> Option<Location> {
 }
 
 /// Returns the places, with overlapping ones merged.
-fn of_places<'a>(places: impl Iterator<Item = &'a Place>) -> Option<Location> {
-    let mut places: Vec<Place> = places.cloned().collect();
+fn of_places<'a>(places: impl Iterator<Item = &'a FileLines>) -> Option<Location> {
+    let mut places: Vec<FileLines> = places.cloned().collect();
     places.sort_unstable();
     places.dedup();
-    let mut merged: Vec<Place> = Vec::new();
+    let mut merged: Vec<FileLines> = Vec::new();
     for place in places {
         match (merged.last_mut(), place.lines) {
-            (Some(Place { file, lines: Some(last) }), Some(lines))
+            (Some(FileLines { file, lines: Some(last) }), Some(lines))
                 if *file == place.file && lines.start <= last.end =>
             {
                 *last = last.with(lines);

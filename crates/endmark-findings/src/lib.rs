@@ -30,12 +30,12 @@ pub use checked::{CheckedFinding, CheckedResult};
 pub use expected::{Basis, Expected};
 pub use finding::{Cwe, Evidence, Field, Finding, FindingId, OtherField, Severity};
 pub use fit::{
-    Dropped, Fitted, MeasuredReceipt, NotFitted, Receipt, SHARE_PERCENT, TOKENS_PER_FINDING,
+    DroppedParts, FittedResults, MeasuredReceipt, NotFitted, Receipt, SHARE_PERCENT, TOKENS_PER_FINDING,
     TOKENS_PER_RESULT, compress, estimated_tokens, fitted, is_above_share,
 };
 pub use form::{FindingForm, ResultForm};
-pub use location::{LineRange, Location, Place};
-pub use merge::{Handed, Merged, MergedFinding, Team};
+pub use location::{FileLines, LineRange, Location};
+pub use merge::{DeliveredResult, Merged, MergedFinding, Team};
 pub use plan::{AgentPlan, PastRunPlan, Plan};
 pub use progress::{CHECKPOINT_TURNS, MissingCheckpoints, missing_checkpoints};
 pub use protocol::{Protocol, ProtocolForm};
@@ -51,4 +51,4 @@ pub use report::{
 pub use transcript::{
     AgentResult, Checkpoint, Cut, FindingState, Position, ReadFinding, Remark, RemarkKind, Transcript,
 };
-pub use write::Writing;
+pub use write::WriteParameters;

@@ -14,12 +14,12 @@ mod path;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
     text: String,
-    places: Vec<Place>,
+    places: Vec<FileLines>,
 }
 
 /// A file, optionally with lines.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct FileLines {
     /// The path, with `/` between folders and without a leading `./`.
     pub file: String,
     /// The lines, or `None` if the location names none.
@@ -65,7 +65,7 @@ impl Location {
     }
 
     /// Creates a location from places.
-    pub fn of_places(places: Vec<Place>) -> Option<Self> {
+    pub fn of_places(places: Vec<FileLines>) -> Option<Self> {
         let text = places.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         (!text.is_empty()).then_some(Self { text, places })
     }
@@ -100,7 +100,7 @@ impl Location {
     }
 
     /// Returns the places in order; empty if no file is recognised.
-    pub fn places(&self) -> &[Place] {
+    pub fn places(&self) -> &[FileLines] {
         &self.places
     }
 }
@@ -124,7 +124,7 @@ impl LineRange {
     }
 }
 
-impl Place {
+impl FileLines {
     /// Whether both have a line in common.
     fn overlaps(&self, other: &Self) -> bool {
         let both = self.lines.zip(other.lines).filter(|_| self.file == other.file);
@@ -132,7 +132,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FileLines {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.lines {
             None => formatter.write_str(&self.file),
@@ -143,10 +143,10 @@ impl fmt::Display for Place {
 }
 
 /// Returns the places of all items of a location.
-fn places(text: &str) -> Vec<Place> {
+fn places(text: &str) -> Vec<FileLines> {
     // `[src/a.rs](src/a.rs#L10)` is a file followed by details.
     let text = text.replace("](", " (");
-    let mut places: Vec<Place> = Vec::new();
+    let mut places: Vec<FileLines> = Vec::new();
     let mut lines_before = None;
     for item in items(&text).into_iter().take(MOST_PLACES) {
         if let Some(lines) = bare(item) {
@@ -155,13 +155,13 @@ fn places(text: &str) -> Vec<Place> {
                 Some(last) if last.lines.is_none() => last.lines = Some(lines),
                 Some(last) => {
                     let file = last.file.clone();
-                    places.push(Place { file, lines: Some(lines) });
+                    places.push(FileLines { file, lines: Some(lines) });
                 }
                 None => lines_before = Some(lines),
             }
         } else if let Some((file, before, behind)) = file_in(item) {
             let lines = lines_in(behind).or_else(|| lines_in(before)).or_else(|| lines_before.take());
-            places.push(Place { file, lines });
+            places.push(FileLines { file, lines });
         } else if let Some(last) = places.last_mut().filter(|last| last.lines.is_none()) {
             // `function get, lines 41-58`
             last.lines = lines_in(item);

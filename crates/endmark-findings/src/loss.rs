@@ -13,14 +13,14 @@ use super::transcript::{AgentResult, FindingState, ReadFinding, is_named, letter
 
 /// The number of findings in a result that its agent had not delivered before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct New {
+pub(super) struct NewFindings {
     /// Findings that are certainly different from the earlier ones.
     pub(super) certain: usize,
     /// Findings at the place of an earlier one but with different content. They may or may not be the same.
     pub(super) doubtful: usize,
 }
 
-impl New {
+impl NewFindings {
     fn all(self) -> usize {
         self.certain + self.doubtful
     }
@@ -30,7 +30,7 @@ impl New {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Round<'a> {
     pub(super) result: &'a AgentResult,
-    pub(super) new: New,
+    pub(super) new: NewFindings,
     /// The dimensions that it covers; empty if unknown.
     pub(super) dimensions: &'a [String],
 }
@@ -72,7 +72,7 @@ impl Loss {
             let (earlier, later) = (&rounds[..at], &rounds[at + 1..]);
             let of_earlier = || earlier.iter().flat_map(|round| round.result.kept());
             let of_later = || later.iter().flat_map(|round| &round.result.findings);
-            let halves = Halves::of(round.result, || of_earlier().chain(of_later()));
+            let halves = PartialFindings::of(round.result, || of_earlier().chain(of_later()));
             unspoken += halves.lost();
             open = open.saturating_sub(round.new.all()) + halves.lost();
             apart += halves.certain;
@@ -118,7 +118,7 @@ struct Debt<'a> {
 impl<'a> Debt<'a> {
     fn of(round: Round<'a>, earlier: &[Round<'_>]) -> Self {
         let result = round.result;
-        let halves = Halves::of(result, || earlier.iter().flat_map(|round| round.result.kept()));
+        let halves = PartialFindings::of(result, || earlier.iter().flat_map(|round| round.result.kept()));
         let (own, basis) = own(round, &halves, earlier).unzip();
         let own = own.unwrap_or(0..=0);
         let kept = result.kept().count();
@@ -151,7 +151,7 @@ impl<'a> Debt<'a> {
         let (own, result) = (self.round.result, later.result);
         let is_covered = || self.round.dimensions.iter().all(|dimension| later.is_about(dimension));
         let said = result.kept().count().saturating_sub(later.new.doubtful);
-        let is_begun = || Halves::of(own, || result.findings.iter()).lost() > 0;
+        let is_begun = || PartialFindings::of(own, || result.findings.iter()).lost() > 0;
         if result.cut.is_whole() && result.lost() == 0 && own.seen() <= said && is_covered() && !is_begun() {
             (self.least, self.most, self.made) = (0, 0, 0);
         }
@@ -161,7 +161,11 @@ impl<'a> Debt<'a> {
 /// Returns the minimum and maximum number of findings that belong to this round alone. The stated number may include
 /// those of earlier rounds. It does if the ids continue those of earlier rounds. It may if the round brings nothing
 /// new.
-fn own(round: Round<'_>, halves: &Halves, earlier: &[Round<'_>]) -> Option<(RangeInclusive<u32>, Basis)> {
+fn own(
+    round: Round<'_>,
+    halves: &PartialFindings,
+    earlier: &[Round<'_>],
+) -> Option<(RangeInclusive<u32>, Basis)> {
     let Round { result, new, .. } = round;
     let expected = result.expected()?;
     let brought: usize = earlier.iter().map(|round| round.new.all()).sum();
@@ -184,7 +188,7 @@ fn own(round: Round<'_>, halves: &Halves, earlier: &[Round<'_>]) -> Option<(Rang
 }
 
 /// The findings of a result without source or sink, grouped by how they match the findings of other rounds.
-struct Halves {
+struct PartialFindings {
     /// The finding is the same as one of the others.
     again: usize,
     /// The finding differs from each of the others.
@@ -193,7 +197,7 @@ struct Halves {
     doubtful: usize,
 }
 
-impl Halves {
+impl PartialFindings {
     /// Returns the number of findings that no other finding certainly matches.
     fn lost(&self) -> usize {
         self.certain + self.doubtful
@@ -286,11 +290,11 @@ fn share_file(one: &Finding, other: &Finding) -> Option<bool> {
 
 /// Counts the new findings of each result among the members of one group: findings of one weakness at one place, in
 /// the order of their results. A finding that the agent delivered in an earlier round is not new.
-pub(super) fn count_new(group: &[&Member], new: &mut [New]) {
-    let mut known: Vec<Known<'_>> = Vec::new();
+pub(super) fn count_new(group: &[&Member], new: &mut [NewFindings]) {
+    let mut known: Vec<KnownFinding<'_>> = Vec::new();
     for round in group.chunk_by(|one, other| one.result == other.result) {
         let Some(new) = round.first().and_then(|first| new.get_mut(first.result)) else { continue };
-        let said: Vec<Known<'_>> = round.iter().map(|member| Known::of(member)).collect();
+        let said: Vec<KnownFinding<'_>> = round.iter().map(|member| KnownFinding::of(member)).collect();
         for said in &said {
             let mut own = known.iter().filter(|known| known.agent == said.agent).peekable();
             if own.peek().is_none() {
@@ -304,14 +308,14 @@ pub(super) fn count_new(group: &[&Member], new: &mut [New]) {
 }
 
 /// A finding of an agent, compared without case and punctuation.
-struct Known<'a> {
+struct KnownFinding<'a> {
     agent: Option<&'a str>,
     title: String,
     source: String,
     sink: String,
 }
 
-impl<'a> Known<'a> {
+impl<'a> KnownFinding<'a> {
     fn of(member: &'a Member) -> Self {
         let finding = &member.finding;
         let of = |text: &Option<String>| letters(text.as_deref().unwrap_or_default());

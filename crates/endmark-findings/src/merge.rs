@@ -4,16 +4,16 @@ use std::collections::HashMap;
 
 use super::finding::{Finding, FindingId};
 use super::join::{Member, add_titles, groups, joined};
-use super::loss::{Loss, New, Round, count_new};
+use super::loss::{Loss, NewFindings, Round, count_new};
 use super::named_run::{NamedRun, in_order_of_runs, named_for};
 use super::recovery::{Assignment, NOT_NAMED, Recovery, RecoveryPolicy, RecoveryState, Run};
 use super::transcript::{AgentResult, FindingState, letters};
 use super::vocabulary::is_one_of;
-use super::write::Writing;
+use super::write::WriteParameters;
 
 /// A result and its origin.
 #[derive(Debug, Clone)]
-pub struct Handed {
+pub struct DeliveredResult {
     /// The file name, or another label for people.
     pub origin: String,
     /// The result.
@@ -34,7 +34,7 @@ pub struct Team {
 /// The results of all agents and rounds, merged (AR-5).
 #[derive(Debug, Clone)]
 pub struct Merged {
-    pub(super) handed: Vec<Handed>,
+    pub(super) handed: Vec<DeliveredResult>,
     /// The index in `agents` of each result's agent.
     pub(super) owners: Vec<Option<usize>>,
     pub(super) agents: Vec<Recovery>,
@@ -67,7 +67,7 @@ impl Merged {
     /// Names are compared without case and without a note about the run (`auth-2 (retry 1)`). Names of the team are
     /// also compared without punctuation if only one matches. A result that is repeated directly in one transcript
     /// counts once.
-    pub fn new(team: &Team, handed: Vec<Handed>) -> Self {
+    pub fn new(team: &Team, handed: Vec<DeliveredResult>) -> Self {
         let handed = told_once(in_order_of_runs(handed, |handed| said_to_be_of(handed, &team.agents)));
         let mut agents: Vec<Recovery> =
             team.agents.iter().map(|assignment| Recovery::new(assignment.clone(), team.policy)).collect();
@@ -79,7 +79,7 @@ impl Merged {
             .collect();
         let mut owners = Vec::with_capacity(handed.len());
         for handed in &handed {
-            let Handed { origin, result } = handed;
+            let DeliveredResult { origin, result } = handed;
             let owner = said_to_be_of(handed, &team.agents).map(|name| {
                 *known.entry(folded(&name)).or_insert_with(|| {
                     let dimensions = result.dimensions.clone();
@@ -126,7 +126,7 @@ impl Merged {
                 });
             }
         }
-        let mut new = vec![New::default(); self.handed.len()];
+        let mut new = vec![NewFindings::default(); self.handed.len()];
         for group in groups(&members) {
             let group: Vec<&Member> = group.into_iter().filter_map(|at| members.get(at)).collect();
             count_new(&group, &mut new);
@@ -181,18 +181,18 @@ impl Merged {
     }
 
     /// Returns the merged results, in order.
-    pub fn handed(&self) -> &[Handed] {
+    pub fn handed(&self) -> &[DeliveredResult] {
         &self.handed
     }
 
     /// Returns the results whose agent is unknown.
-    pub fn not_attributed(&self) -> impl Iterator<Item = &Handed> {
+    pub fn not_attributed(&self) -> impl Iterator<Item = &DeliveredResult> {
         let nobodys = self.owners.iter().map(Option::is_none);
         self.handed.iter().zip(nobodys).filter_map(|(handed, is_nobodys)| is_nobodys.then_some(handed))
     }
 
     /// Returns the results of agents outside the team, each with its agent. Empty if the team has no members.
-    pub fn not_in_team(&self) -> impl Iterator<Item = (&Handed, &str)> {
+    pub fn not_in_team(&self) -> impl Iterator<Item = (&DeliveredResult, &str)> {
         let of_others =
             |owner: &Option<usize>| owner.filter(|owner| self.of_team > 0 && *owner >= self.of_team);
         let owned = self.handed.iter().zip(self.owners.iter().map(of_others));
@@ -229,7 +229,7 @@ impl Merged {
             [handed] => handed.result.other.as_slice(),
             _ => &[],
         };
-        let writing = Writing {
+        let writing = WriteParameters {
             agent_id: Some(agent_id),
             dimensions: &dimensions,
             declared_findings: Some(self.findings().len() + disclosure.unrecovered.count),
@@ -259,9 +259,9 @@ impl Merged {
 
 /// Drops a result that equals the agent's last result from the same origin: a block repeated in one transcript is not
 /// a second round.
-fn told_once(handed: Vec<Handed>) -> Vec<Handed> {
+fn told_once(handed: Vec<DeliveredResult>) -> Vec<DeliveredResult> {
     let mut last: HashMap<String, usize> = HashMap::new();
-    let mut once: Vec<Handed> = Vec::with_capacity(handed.len());
+    let mut once: Vec<DeliveredResult> = Vec::with_capacity(handed.len());
     for handed in handed {
         let agent = handed.result.agent_id.as_deref().map(folded);
         let known = agent.as_ref().and_then(|agent| once.get(*last.get(agent)?));
@@ -294,7 +294,7 @@ fn without_run(name: &str) -> &str {
 }
 
 /// Returns the agent that a result names or whose name its origin has, in the team's spelling.
-fn said_to_be_of(handed: &Handed, agents: &[Assignment]) -> Option<String> {
+fn said_to_be_of(handed: &DeliveredResult, agents: &[Assignment]) -> Option<String> {
     let Some(name) = handed.result.agent_id.as_deref().map(without_run) else {
         return named_for(&handed.origin, agents);
     };

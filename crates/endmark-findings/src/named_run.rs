@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::merge::{Handed, folded};
+use super::merge::{DeliveredResult, folded};
 use super::recovery::{Assignment, Run, RunKind};
 
 /// The run in a file name. Runs are ordered as they are made.
@@ -50,9 +50,9 @@ impl NamedRun {
 /// `auth-2.txt`, and `part.10.txt` before `part.2.txt`. All other results keep their places. `agent` returns the
 /// agent of a result.
 pub(super) fn in_order_of_runs(
-    handed: Vec<Handed>,
-    agent: impl Fn(&Handed) -> Option<String>,
-) -> Vec<Handed> {
+    handed: Vec<DeliveredResult>,
+    agent: impl Fn(&DeliveredResult) -> Option<String>,
+) -> Vec<DeliveredResult> {
     let mut named: BTreeMap<(String, String, String), Vec<(NamedRun, usize)>> = BTreeMap::new();
     for (place, handed) in handed.iter().enumerate() {
         let (origin, owner) = (&handed.origin, agent(handed).unwrap_or_default());
@@ -66,7 +66,7 @@ pub(super) fn in_order_of_runs(
             named.entry((folder.to_owned(), folded(&owner), named_for)).or_default().push((run, place));
         }
     }
-    let mut sorted: Vec<(usize, Handed)> = handed.into_iter().enumerate().collect();
+    let mut sorted: Vec<(usize, DeliveredResult)> = handed.into_iter().enumerate().collect();
     for runs in named.values_mut() {
         let places: Vec<usize> = runs.iter().map(|(_, place)| *place).collect();
         runs.sort_unstable();
@@ -100,9 +100,11 @@ mod tests {
     fn the_files_of_an_agent_come_in_the_order_of_their_runs_and_nothing_else_moves() {
         let ordered = |origins: &[&str]| {
             let result = read(b"===AGENT_RESULT===\nagent_id: a-1\n").results.remove(0);
-            let handed = |origin: &&str| Handed { origin: (*origin).to_owned(), result: result.clone() };
-            let agent =
-                |handed: &Handed| Some(if handed.origin.contains("b-1") { "b-1" } else { "a-1" }.to_owned());
+            let handed =
+                |origin: &&str| DeliveredResult { origin: (*origin).to_owned(), result: result.clone() };
+            let agent = |handed: &DeliveredResult| {
+                Some(if handed.origin.contains("b-1") { "b-1" } else { "a-1" }.to_owned())
+            };
             let handed = in_order_of_runs(origins.iter().map(handed).collect(), agent);
             handed.into_iter().map(|handed| handed.origin).collect::<Vec<_>>().join(" ")
         };

@@ -24,12 +24,12 @@ use serde_json::Value;
 
 use super::expected::Numbers;
 use super::transcript::{AgentResult, Checkpoint, Cut, Position, Remark, RemarkKind, Transcript};
-use block::{Block, Closed};
+use block::{Block, BlockEffect};
 pub(super) use coverage::dimensions_in;
 pub(super) use grammar::{END, START};
 use grammar::{Event, behind_speaker, event};
 
-use json::{Came, Parsed, Pending};
+use json::{JsonEffect, Parsed, PendingJson};
 use lines::{Line, lines};
 
 /// The maximum number of remarks per kind. Further ones are only counted, so that no kind hides another.
@@ -90,7 +90,7 @@ struct Reader {
     remarks: Remarks,
     open: Option<Block>,
     /// Open JSON, inside or outside of a result.
-    json: Option<Pending>,
+    json: Option<PendingJson>,
     /// An open code fence around a result.
     around: Option<CodeFence>,
     /// First lines of findings while no result is open.
@@ -132,16 +132,16 @@ impl Reader {
     /// Takes a line as JSON, and returns whether it is.
     fn is_json(&mut self, text: &[u8], line: &Line<'_>) -> bool {
         if self.json.is_none() && self.open.as_ref().map_or_else(|| may_tell(&line.text), Block::takes_json) {
-            self.json = Pending::new(line);
+            self.json = PendingJson::new(line);
         }
         let Some(pending) = &mut self.json else { return false };
         match pending.push(text, line) {
-            Came::More => true,
+            JsonEffect::More => true,
             came => {
                 let ends = line.ends();
                 let parsed = self.json.take().and_then(|json| json.parsed(text, ends.byte));
                 let is_taken = parsed.is_some_and(|parsed| self.take_json(&parsed, ends));
-                came == Came::End && is_taken
+                came == JsonEffect::End && is_taken
             }
         }
     }
@@ -215,19 +215,19 @@ impl Reader {
     fn line(&mut self, line: &Line<'_>) {
         let Some(mut block) = self.open.take() else { return self.outside(line) };
         match block.line(line, &mut self.remarks) {
-            Closed::Open => self.open = Some(block),
-            Closed::Checkpoint => {
+            BlockEffect::Open => self.open = Some(block),
+            BlockEffect::Checkpoint => {
                 self.checkpoint(line);
                 self.open = Some(block);
             }
-            Closed::Ended => self.close(block, true, line.ends()),
-            Closed::Turned => {
+            BlockEffect::Ended => self.close(block, true, line.ends()),
+            BlockEffect::Turned => {
                 self.remarks.add(RemarkKind::InnerTurn, &line.text, line.begins());
                 block.cut();
                 self.close(block, false, line.begins());
                 self.outside(line);
             }
-            Closed::Restarted => {
+            BlockEffect::Restarted => {
                 match block.begins.filter(|_| block.is_empty()) {
                     Some(begins) => self.remarks.add(RemarkKind::EmptyResult, START, begins),
                     None => self.close(block, false, line.begins()),

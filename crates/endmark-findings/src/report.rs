@@ -19,10 +19,10 @@ pub use disclosure::{AgentDisclosure, DimensionCoverage, Disclosure, RunDisclosu
 /// constructed.
 ///
 /// ```
-/// use endmark_findings::{Handed, Merged, Team, read};
+/// use endmark_findings::{DeliveredResult, Merged, Team, read};
 ///
 /// let cut = read(b"===AGENT_RESULT===\nagent_id: a-1\ndimensions: keys\n\n[F001] Fixed k").results.remove(0);
-/// let report = Merged::new(&Team::default(), vec![Handed { origin: "a-1.txt".into(), result: cut }]).report();
+/// let report = Merged::new(&Team::default(), vec![DeliveredResult { origin: "a-1.txt".into(), result: cut }]).report();
 /// assert!(report.disclosure().is_truncated());
 /// assert!(report.markdown().contains("## Disclosure"));
 /// ```

@@ -11,7 +11,7 @@ use super::read::{END, START, dimensions_in, read};
 
 /// The parameters of a result to write.
 #[derive(Debug, Clone, Copy)]
-pub struct Writing<'a> {
+pub struct WriteParameters<'a> {
     /// The agent.
     pub agent_id: Option<&'a str>,
     /// The examined dimensions.
@@ -24,7 +24,7 @@ pub struct Writing<'a> {
     pub is_whole: bool,
 }
 
-impl Writing<'_> {
+impl WriteParameters<'_> {
     /// Returns the result with these findings in the canonical form (AR-1).
     ///
     /// Parsing it again yields the same content, except for empty values. Text that the line format cannot represent
@@ -33,10 +33,10 @@ impl Writing<'_> {
     /// that they cannot end a finding.
     ///
     /// ```
-    /// use endmark_findings::{Finding, FindingId, Writing};
+    /// use endmark_findings::{Finding, FindingId, WriteParameters};
     ///
     /// let finding = Finding { id: FindingId::numbered(1), title: "Fixed key".into(), ..Finding::default() };
-    /// let writing = Writing {
+    /// let writing = WriteParameters {
     ///     agent_id: Some("crypto-1"),
     ///     dimensions: &["keys".into()],
     ///     declared_findings: Some(1),

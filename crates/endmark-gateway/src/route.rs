@@ -3,7 +3,7 @@
 mod model;
 mod provider;
 
-use endmark_wire::format::{self, Found, WireFormat};
+use endmark_wire::format::{self, AddressedFormat, WireFormat};
 use http::{HeaderMap, Method, Uri};
 
 use crate::gateway::Gateway;
@@ -18,7 +18,7 @@ pub(crate) use model::named;
 #[derive(Debug)]
 pub(crate) enum Route<'a> {
     /// A reply that can be read, in the format of its path, at an upstream.
-    Reply(Target<'a>, Found),
+    Reply(Target<'a>, AddressedFormat),
     /// Any other path of an upstream.
     PassThrough(Target<'a>),
     /// An unknown path below `/u/`.

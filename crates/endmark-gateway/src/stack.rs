@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use endmark_recovery::Ending;
-use endmark_wire::format::{Found, WireFormat};
+use endmark_wire::format::{AddressedFormat, WireFormat};
 use endmark_wire::paths::{self, Cost};
 use http::{Method, Request, Response};
 use tracing::Instrument as _;
@@ -116,7 +116,7 @@ fn is_call(method: &Method, path: &str) -> bool {
 async fn reply_to(
     gateway: &Arc<Gateway>,
     target: &Target<'_>,
-    found: Found,
+    found: AddressedFormat,
     request: Request<Incoming>,
     refusable: &mut Refusable<'_>,
 ) -> Result<Response<AnyBody>, Refusal> {

@@ -155,14 +155,14 @@ impl Verdict {
 /// The guard's report on an artifact, which is whole if there are no findings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Report {
+pub struct Assessment {
     verdict: Verdict,
     findings: Vec<Finding>,
     /// The number of further findings.
     unlisted: usize,
 }
 
-impl Report {
+impl Assessment {
     /// Returns the report on an artifact that does not exist.
     pub fn of_missing() -> Self {
         Self {
@@ -179,7 +179,7 @@ impl Report {
         }
     }
 
-    pub(crate) fn new(artifact: &Artifact<'_>, mut found: Vec<Found>) -> Self {
+    pub(crate) fn new(artifact: &Artifact<'_>, mut found: Vec<UnplacedFinding>) -> Self {
         found.sort_by_key(|found| (found.range.start, found.check, found.range.end));
         let worst = found.iter().map(|found| verdict_of(found.check)).max();
         let unlisted = found.len().saturating_sub(MAX_LISTED);
@@ -192,7 +192,7 @@ impl Report {
         let mut places = Places::new(artifact.text());
         let findings: Vec<Finding> = found
             .into_iter()
-            .map(|Found { check, range, why, fix }| {
+            .map(|UnplacedFinding { check, range, why, fix }| {
                 let (line, column) = places.of(range.start);
                 let text = places.quote(range);
                 Finding { check, line, column, text, why: why.into_owned(), fix: fix.into_owned() }
@@ -228,14 +228,14 @@ fn verdict_of(check: Check) -> Verdict {
 
 /// A finding before its line and column are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct UnplacedFinding {
     pub(crate) check: Check,
     pub(crate) range: Range<usize>,
     pub(crate) why: Cow<'static, str>,
     pub(crate) fix: Cow<'static, str>,
 }
 
-impl Found {
+impl UnplacedFinding {
     pub(crate) fn new(
         check: Check,
         range: Range<usize>,

@@ -3,7 +3,7 @@
 use crate::artifact::Artifact;
 use crate::checks;
 use crate::criteria::{Criteria, Template};
-use crate::finding::Report;
+use crate::finding::Assessment;
 use crate::phrases::Bank;
 
 /// Checks artifacts against the same criteria, one after the other (CG-2).
@@ -51,9 +51,9 @@ impl Guard {
     }
 
     /// Checks an artifact.
-    pub fn judge(&self, artifact: &Artifact<'_>) -> Report {
+    pub fn judge(&self, artifact: &Artifact<'_>) -> Assessment {
         if let Some(found) = checks::existence::check(artifact, self.skeleton.as_deref()) {
-            return Report::new(artifact, vec![found]);
+            return Assessment::new(artifact, vec![found]);
         }
         let mut found =
             checks::phrases::check(artifact, &self.forbidden, self.criteria.handoffs_are_forbidden);
@@ -63,6 +63,6 @@ impl Guard {
         found.extend(checks::open_table::check(artifact));
         found.extend(checks::open_code::check(artifact));
         found.extend(checks::mid_sentence::check(artifact));
-        Report::new(artifact, found)
+        Assessment::new(artifact, found)
     }
 }

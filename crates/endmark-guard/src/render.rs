@@ -8,15 +8,15 @@ pub use github::github;
 pub use junit::junit;
 pub use sarif::sarif;
 
-use crate::finding::Report;
+use crate::finding::Assessment;
 
 /// A report and the path of its artifact.
 #[derive(Debug, Clone, Copy)]
-pub struct Judged<'r> {
+pub struct AssessedArtifact<'r> {
     /// The path as it was given.
     pub path: &'r str,
     /// The guard's report.
-    pub report: &'r Report,
+    pub report: &'r Assessment,
 }
 
 /// Escapes text for XML. Characters that XML cannot contain are replaced or removed.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::artifact::Artifact;
-use crate::finding::{Finding, Report};
+use crate::finding::{Assessment, Finding};
 use crate::outcome::AttemptVerdict;
 
 /// The maximum number of findings to list. The others are counted.
@@ -25,7 +25,7 @@ pub struct RetryPrompt<'a> {
     /// The artifact, if it exists.
     pub artifact: Option<&'a Artifact<'a>>,
     /// The findings of the guard.
-    pub report: &'a Report,
+    pub report: &'a Assessment,
     /// The number of the last attempt, from 1, and the maximum number of attempts.
     pub attempt: (u32, u32),
     /// How that attempt ended.

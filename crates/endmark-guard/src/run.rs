@@ -27,7 +27,7 @@ pub struct RiskRule {
 
 /// The progress of a run before its supervisor was killed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Before {
+pub struct EarlierProgress {
     /// The number of finished attempts.
     pub attempts_over: u32,
     /// The usage of all attempts, including the interrupted one.
@@ -40,7 +40,7 @@ pub struct Before {
 
 /// The result of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attempted {
+pub struct AttemptResult {
     /// Whether the artifact meets its criteria.
     pub checks_pass: bool,
     /// Fingerprint of the artifact and its findings. It is equal if nothing changed.
@@ -63,7 +63,7 @@ pub enum RunEvent {
     /// The usage of the current attempt, and the elapsed time of the run.
     Used(Usage, u64),
     /// The attempt has ended.
-    Ended(Attempted),
+    Ended(AttemptResult),
     /// The agent cannot be started.
     NotStarted,
     /// The run was interrupted from outside.
@@ -127,11 +127,11 @@ const MOST_WITHOUT_PROGRESS: u32 = 2;
 ///
 /// ```
 /// use std::num::{NonZeroU32, NonZeroU64};
-/// use endmark_guard::{AttemptVerdict, Attempted, Notice, Reason, RiskRule, Run, RunEvent, RunLimits, RunStep, State, Usage};
+/// use endmark_guard::{AttemptVerdict, AttemptResult, Notice, Reason, RiskRule, Run, RunEvent, RunLimits, RunStep, State, Usage};
 ///
 /// let limits = RunLimits { attempts: NonZeroU32::new(2).unwrap(), seconds: NonZeroU64::new(600).unwrap(), nanodollars: None };
 /// let mut run = Run::new(limits, RiskRule { threshold: 0.85, limit_tokens: None });
-/// let stub = Attempted {
+/// let stub = AttemptResult {
 ///     checks_pass: false,
 ///     fingerprint: "stub".to_owned(),
 ///     verdict: AttemptVerdict::Whole,
@@ -144,7 +144,7 @@ const MOST_WITHOUT_PROGRESS: u32 = 2;
 /// assert_eq!(run.handle(RunEvent::Ended(stub.clone())), [Notice::RetryQueued(Reason::ContextGuardFail)]);
 /// assert_eq!(run.next_step(), RunStep::Start(2));
 /// run.handle(RunEvent::Started);
-/// run.handle(RunEvent::Ended(Attempted { checks_pass: true, ..stub }));
+/// run.handle(RunEvent::Ended(AttemptResult { checks_pass: true, ..stub }));
 /// assert_eq!((run.state(), run.next_step()), (State::Succeeded, RunStep::Done));
 /// ```
 #[derive(Debug, Clone)]
@@ -191,7 +191,7 @@ impl Run {
 
     /// Resumes a run whose supervisor was killed. The interrupted attempt was not the agent's fault. Its usage and
     /// time count, but it does not count as an attempt.
-    pub fn taken_up(limits: RunLimits, rule: RiskRule, before: Before) -> Self {
+    pub fn taken_up(limits: RunLimits, rule: RiskRule, before: EarlierProgress) -> Self {
         Self {
             attempt: before.attempts_over,
             spent: before.usage,
@@ -306,7 +306,7 @@ impl Run {
         vec![Notice::ContextRisk { is_sum }]
     }
 
-    fn ended(&mut self, attempted: Attempted) -> Vec<Notice> {
+    fn ended(&mut self, attempted: AttemptResult) -> Vec<Notice> {
         let mut notices = self.used(attempted.usage, attempted.run_seconds);
         let is_over_ceiling = self.is_over_ceiling();
         self.settle();

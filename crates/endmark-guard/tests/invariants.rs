@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use endmark_guard::{Artifact, Check, Criteria, Guard, Report};
+use endmark_guard::{Artifact, Assessment, Check, Criteria, Guard};
 use proptest::prelude::*;
 
 /// Parts of unusual documents.
@@ -81,7 +81,7 @@ fn criteria() -> Criteria {
 }
 
 /// Every position is in the text and in order, and the quote is found there.
-fn check_places(text: &str, report: &Report) {
+fn check_places(text: &str, report: &Assessment) {
     let lines: Vec<&str> = text.strip_prefix('\u{feff}').unwrap_or(text).split('\n').collect();
     let mut last = (0, 0);
     for finding in report.findings() {

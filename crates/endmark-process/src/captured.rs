@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 
 use crate::capture::{Capture, Captured};
-use crate::child::{Hearing, Listener, Plan, run};
-use crate::passing::Passing;
-use crate::patience::{End, Forced, OutputLeft};
+use crate::child::{Listener, ListenerDecision, Plan, run};
+use crate::passing::ErrorWriter;
+use crate::patience::{End, ForcedEnd, OutputLeft};
 use crate::signals::Signals;
 
 /// Bytes of standard error that are kept for an error message.
@@ -25,11 +25,11 @@ pub struct CaptureLimits {
 
 /// How a command ended, and its output.
 #[derive(Debug)]
-pub struct Ran {
+pub struct FinishedCommand {
     /// How its process ended.
     pub end: End,
     /// Why it was made to end, if it was.
-    pub forced: Option<Forced>,
+    pub forced: Option<ForcedEnd>,
     /// Its standard output.
     pub output: Captured,
     /// All of its standard output, from its beginning, if a copy was requested. The error is why it does not exist.
@@ -41,16 +41,20 @@ pub struct Ran {
 }
 
 /// Runs a command to its end and keeps its output. The error means that it could not be started.
-pub async fn run_captured(plan: Plan<'_>, limits: CaptureLimits, signals: &mut Signals) -> io::Result<Ran> {
-    let mut captures = Captures {
+pub async fn run_captured(
+    plan: Plan<'_>,
+    limits: CaptureLimits,
+    signals: &mut Signals,
+) -> io::Result<FinishedCommand> {
+    let mut captures = CapturedStreams {
         output: Capture::new(limits.output),
         errors: Capture::new(ERROR_BYTES),
         copy: limits.copies_output.then(tempfile::tempfile),
-        passing: Passing::start(limits.passed_errors)?,
+        passing: ErrorWriter::start(limits.passed_errors)?,
     };
     let ended = run(plan, &mut captures, signals).await?;
     captures.passing.finish();
-    Ok(Ran {
+    Ok(FinishedCommand {
         end: ended.end,
         forced: ended.forced,
         output: captures.output.finish(),
@@ -64,15 +68,15 @@ pub async fn run_captured(plan: Plan<'_>, limits: CaptureLimits, signals: &mut S
     })
 }
 
-struct Captures {
+struct CapturedStreams {
     output: Capture,
     errors: Capture,
     copy: Option<io::Result<File>>,
-    passing: Passing,
+    passing: ErrorWriter,
 }
 
-impl Listener for Captures {
-    fn output(&mut self, bytes: &[u8]) -> Hearing {
+impl Listener for CapturedStreams {
+    fn output(&mut self, bytes: &[u8]) -> ListenerDecision {
         self.output.push(bytes);
         // A full disk costs the copy and not the run.
         if let Some(Err(error)) =
@@ -80,7 +84,7 @@ impl Listener for Captures {
         {
             self.copy = Some(Err(error));
         }
-        Hearing::GoOn
+        ListenerDecision::GoOn
     }
 
     fn errors(&mut self, bytes: &[u8]) {

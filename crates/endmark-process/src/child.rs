@@ -11,7 +11,7 @@ use tokio::process::Command;
 use tokio::time::{Instant, sleep_until};
 
 use crate::keeper::Keeper;
-use crate::patience::{End, Forced, Next, OutputLeft, Patience, Times};
+use crate::patience::{End, ForcedEnd, Next, OutputLeft, Patience, Times};
 use crate::signals::Signals;
 
 /// Bytes that are read at once.
@@ -56,7 +56,7 @@ pub trait Listener {
     fn started(&mut self, _process: Option<u32>) {}
 
     /// Receives the next bytes of standard output.
-    fn output(&mut self, bytes: &[u8]) -> Hearing;
+    fn output(&mut self, bytes: &[u8]) -> ListenerDecision;
 
     /// Receives the next bytes of standard error.
     fn errors(&mut self, bytes: &[u8]);
@@ -64,7 +64,7 @@ pub trait Listener {
 
 /// What to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hearing {
+pub enum ListenerDecision {
     /// Continue.
     GoOn,
     /// The output is complete. The process should end by itself soon, unless it writes more.
@@ -75,17 +75,21 @@ pub enum Hearing {
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ended {
+pub struct CommandEnd {
     /// How its process ended.
     pub end: End,
     /// Why it was made to end, if it was.
-    pub forced: Option<Forced>,
+    pub forced: Option<ForcedEnd>,
     /// The state of its standard output when reading stopped.
     pub output_left: OutputLeft,
 }
 
 /// Runs a command to its end. The error means that it could not be started.
-pub async fn run(plan: Plan<'_>, listener: &mut dyn Listener, signals: &mut Signals) -> io::Result<Ended> {
+pub async fn run(
+    plan: Plan<'_>,
+    listener: &mut dyn Listener,
+    signals: &mut Signals,
+) -> io::Result<CommandEnd> {
     let mut command = Command::new(plan.program);
     for name in plan.withheld {
         command.env_remove(name);
@@ -118,9 +122,9 @@ pub async fn run(plan: Plan<'_>, listener: &mut dyn Listener, signals: &mut Sign
             length = output.read() => {
                 patience.heard(length);
                 match listener.output(output.bytes(length)) {
-                    Hearing::GoOn => patience.goes_on(),
-                    Hearing::Over => patience.is_over(),
-                    Hearing::Stop => patience.stop(),
+                    ListenerDecision::GoOn => patience.goes_on(),
+                    ListenerDecision::Over => patience.is_over(),
+                    ListenerDecision::Stop => patience.stop(),
                 }
                 output.close_at_end(length);
             }
@@ -140,7 +144,7 @@ pub async fn run(plan: Plan<'_>, listener: &mut dyn Listener, signals: &mut Sign
         }
     }
     patience.leave();
-    Ok(Ended {
+    Ok(CommandEnd {
         end: End::of(status.flatten()),
         forced: patience.forced(),
         output_left: patience.output_left(output.is_open()),

@@ -16,12 +16,12 @@ mod spool;
 mod transcript;
 
 pub use capture::{Capture, Captured};
-pub use captured::{CaptureLimits, Ran, run_captured};
-pub use child::{Ended, Hearing, Listener, Plan, Stdin, run};
+pub use captured::{CaptureLimits, FinishedCommand, run_captured};
+pub use child::{CommandEnd, Listener, ListenerDecision, Plan, Stdin, run};
 pub use keeper::Keeper;
-pub use passing::Passing;
-pub use patience::{End, Forced, OutputLeft, Times};
+pub use passing::ErrorWriter;
+pub use patience::{End, ForcedEnd, OutputLeft, Times};
 pub use regular::{MAX_WRITTEN_BYTES, open_regular, open_to_write, read_regular, read_regular_text};
 pub use signals::Signals;
-pub use spool::{SpoolError, Spooled, spool};
+pub use spool::{SpoolError, SpooledInput, spool};
 pub use transcript::Transcript;

@@ -16,14 +16,14 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Writes to standard error from a thread of its own.
 #[derive(Debug)]
-pub struct Passing {
+pub struct ErrorWriter {
     pieces: SyncSender<Vec<u8>>,
     written: Receiver<()>,
     left: u64,
     omitted: Arc<AtomicU64>,
 }
 
-impl Passing {
+impl ErrorWriter {
     /// Starts to pass on at most `limit` bytes.
     pub fn start(limit: u64) -> io::Result<Self> {
         let (pieces, to_write) = mpsc::sync_channel::<Vec<u8>>(QUEUE);

@@ -50,7 +50,7 @@ impl End {
 
 /// Why a command was made to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Forced {
+pub enum ForcedEnd {
     /// It exceeded its time limit.
     TimedOut,
     /// It was silent for too long.
@@ -108,7 +108,7 @@ pub(crate) struct Patience {
     last_word: Option<Instant>,
     /// Whether the last deadline was one of silence.
     is_silent: bool,
-    forced: Option<Forced>,
+    forced: Option<ForcedEnd>,
     /// Whether no process of its group may stay, however it ends.
     leaves_nothing: bool,
 }
@@ -129,7 +129,7 @@ impl Patience {
         }
     }
 
-    pub(crate) fn forced(&self) -> Option<Forced> {
+    pub(crate) fn forced(&self) -> Option<ForcedEnd> {
         self.forced
     }
 
@@ -171,7 +171,7 @@ impl Patience {
     /// Records that the listener requested an end.
     pub(crate) fn stop(&mut self) {
         if self.phase == Phase::Running {
-            self.forced = Some(Forced::Stopped);
+            self.forced = Some(ForcedEnd::Stopped);
             self.ask(Signal::TERM);
         }
     }
@@ -200,7 +200,7 @@ impl Patience {
 
     /// Records a signal to this process. A second one ends the wait.
     pub(crate) fn signalled(&mut self, signal: Signal, has_ended: bool) -> Next {
-        self.forced = self.forced.or(Some(Forced::Signalled(signal)));
+        self.forced = self.forced.or(Some(ForcedEnd::Signalled(signal)));
         match self.phase {
             Phase::Running => self.ask(signal),
             Phase::Asked => self.kill(),
@@ -216,11 +216,11 @@ impl Patience {
             Phase::Running => {
                 let passed = self.deadline();
                 self.forced = Some(if passed == self.last_word {
-                    Forced::Lingered
+                    ForcedEnd::Lingered
                 } else if passed == self.whole {
-                    Forced::TimedOut
+                    ForcedEnd::TimedOut
                 } else {
-                    Forced::Silent
+                    ForcedEnd::Silent
                 });
                 self.ask(Signal::TERM);
                 Next::GoOn

@@ -8,7 +8,7 @@ const BUFFER_BYTES: usize = 64 << 10;
 
 /// Standard input as it was read.
 #[derive(Debug)]
-pub enum Spooled {
+pub enum SpooledInput {
     /// All of it, in an unnamed file, from its beginning.
     Within(File),
     /// It exceeds the limit.
@@ -30,7 +30,7 @@ pub enum SpoolError {
 }
 
 /// Reads everything, but not much more than `limit` bytes, into an unnamed file.
-pub fn spool(mut input: impl Read, limit: u64) -> Result<Spooled, SpoolError> {
+pub fn spool(mut input: impl Read, limit: u64) -> Result<SpooledInput, SpoolError> {
     let mut file = tempfile::tempfile().map_err(SpoolError::Keep)?;
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut actual = 0_u64;
@@ -43,12 +43,12 @@ pub fn spool(mut input: impl Read, limit: u64) -> Result<Spooled, SpoolError> {
         };
         actual += u64::try_from(count).unwrap_or(u64::MAX);
         if actual > limit {
-            return Ok(Spooled::TooLarge { actual });
+            return Ok(SpooledInput::TooLarge { actual });
         }
         file.write_all(&buffer[..count]).map_err(SpoolError::Keep)?;
     }
     file.seek(SeekFrom::Start(0)).map_err(SpoolError::Keep)?;
-    Ok(Spooled::Within(file))
+    Ok(SpooledInput::Within(file))
 }
 
 #[cfg(test)]
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn exactly_the_limit_is_within_it_and_comes_back_from_the_beginning() {
         let bytes: Vec<u8> = (0..200_000_u32).map(|number| number.to_le_bytes()[0]).collect();
-        let Spooled::Within(mut file) = spool(bytes.as_slice(), 200_000).unwrap() else {
+        let SpooledInput::Within(mut file) = spool(bytes.as_slice(), 200_000).unwrap() else {
             panic!("it is within the limit")
         };
         let mut read = Vec::new();
@@ -68,8 +68,8 @@ mod tests {
 
     #[test]
     fn one_byte_more_is_too_large_and_an_endless_input_is_not_read_on() {
-        assert!(matches!(spool(&b"abc"[..], 2).unwrap(), Spooled::TooLarge { actual: 3 }));
-        let Spooled::TooLarge { actual } = spool(io::repeat(1), 1_000_000).unwrap() else {
+        assert!(matches!(spool(&b"abc"[..], 2).unwrap(), SpooledInput::TooLarge { actual: 3 }));
+        let SpooledInput::TooLarge { actual } = spool(io::repeat(1), 1_000_000).unwrap() else {
             panic!("it is too large")
         };
         assert!((1_000_001..1_100_000).contains(&actual));

@@ -90,7 +90,7 @@ enum Stream {
 }
 
 /// The second column: the provider's reason, corrected by the token count.
-enum Says {
+enum StopMeaning {
     Nothing,
     Normal,
     /// A normal stop, but the output count reaches the limit: some servers report it wrongly.
@@ -150,39 +150,43 @@ pub fn judge(evidence: &Evidence<'_>) -> Judgement {
     let says = says(evidence, &stream);
     let grammar = grammar(evidence);
     match (stream, says, grammar) {
-        (_, Says::Passed, _) => Judgement::Passed,
+        (_, StopMeaning::Passed, _) => Judgement::Passed,
 
-        (Stream::Clean, Says::Sequence, _) => whole,
-        (Stream::Broken, Says::Sequence, _) => disclosed,
+        (Stream::Clean, StopMeaning::Sequence, _) => whole,
+        (Stream::Broken, StopMeaning::Sequence, _) => disclosed,
 
-        (_, Says::Limit, Grammar::Whole) => disclosed,
-        (_, Says::Limit, Grammar::Truncated | Grammar::Malformed | Grammar::NotDemanded) => ran_out,
+        (_, StopMeaning::Limit, Grammar::Whole) => disclosed,
+        (_, StopMeaning::Limit, Grammar::Truncated | Grammar::Malformed | Grammar::NotDemanded) => ran_out,
 
-        (Stream::Clean, Says::NormalAtLimit, Grammar::Truncated | Grammar::NotDemanded) => ran_out,
-        (Stream::Clean, Says::NormalAtLimit, Grammar::Whole | Grammar::Malformed) => whole,
+        (Stream::Clean, StopMeaning::NormalAtLimit, Grammar::Truncated | Grammar::NotDemanded) => ran_out,
+        (Stream::Clean, StopMeaning::NormalAtLimit, Grammar::Whole | Grammar::Malformed) => whole,
 
-        (Stream::Clean, Says::Normal | Says::Nothing, Grammar::Truncated) => open,
+        (Stream::Clean, StopMeaning::Normal | StopMeaning::Nothing, Grammar::Truncated) => open,
         (
             Stream::Clean,
-            Says::Normal | Says::Nothing,
+            StopMeaning::Normal | StopMeaning::Nothing,
             Grammar::Whole | Grammar::NotDemanded | Grammar::Malformed,
         ) => whole,
 
-        (Stream::Broken, Says::Normal | Says::NormalAtLimit | Says::Nothing, Grammar::Whole) => disclosed,
         (
             Stream::Broken,
-            Says::Normal | Says::NormalAtLimit | Says::Nothing,
+            StopMeaning::Normal | StopMeaning::NormalAtLimit | StopMeaning::Nothing,
+            Grammar::Whole,
+        ) => disclosed,
+        (
+            Stream::Broken,
+            StopMeaning::Normal | StopMeaning::NormalAtLimit | StopMeaning::Nothing,
             Grammar::Truncated | Grammar::Malformed,
         ) => dropped,
-        (Stream::Broken, Says::Normal, Grammar::NotDemanded) => disclosed,
-        (Stream::Broken, Says::NormalAtLimit, Grammar::NotDemanded) => ran_out,
-        (Stream::Broken, Says::Nothing, Grammar::NotDemanded) => dropped,
+        (Stream::Broken, StopMeaning::Normal, Grammar::NotDemanded) => disclosed,
+        (Stream::Broken, StopMeaning::NormalAtLimit, Grammar::NotDemanded) => ran_out,
+        (Stream::Broken, StopMeaning::Nothing, Grammar::NotDemanded) => dropped,
     }
 }
 
 /// Whether a reply reached its limit: as the provider says, or by its token count if it reports a normal stop.
 pub(crate) fn is_at_limit(evidence: &Evidence<'_>) -> bool {
-    matches!(says(evidence, &stream(evidence)), Says::Limit | Says::NormalAtLimit)
+    matches!(says(evidence, &stream(evidence)), StopMeaning::Limit | StopMeaning::NormalAtLimit)
 }
 
 fn stream(evidence: &Evidence<'_>) -> Stream {
@@ -201,18 +205,18 @@ fn stream(evidence: &Evidence<'_>) -> Stream {
 /// limit, or none.
 const COUNTED_BESIDE: u64 = 1;
 
-fn says(evidence: &Evidence<'_>, stream: &Stream) -> Says {
+fn says(evidence: &Evidence<'_>, stream: &Stream) -> StopMeaning {
     let at_limit = match (evidence.output_tokens, evidence.limit) {
         (Some(output), Some(limit)) => output >= limit && output - limit <= COUNTED_BESIDE,
         (None, _) | (_, None) => false,
     };
     match (evidence.stop, stream) {
-        (Some(Stop::Normal), _) | (None, Stream::Clean) if at_limit => Says::NormalAtLimit,
-        (Some(Stop::Normal), _) => Says::Normal,
-        (Some(Stop::Sequence), _) => Says::Sequence,
-        (Some(Stop::Limit | Stop::Repetition), _) => Says::Limit,
-        (Some(Stop::Refused | Stop::Paused | Stop::Unknown), _) => Says::Passed,
-        (None, _) => Says::Nothing,
+        (Some(Stop::Normal), _) | (None, Stream::Clean) if at_limit => StopMeaning::NormalAtLimit,
+        (Some(Stop::Normal), _) => StopMeaning::Normal,
+        (Some(Stop::Sequence), _) => StopMeaning::Sequence,
+        (Some(Stop::Limit | Stop::Repetition), _) => StopMeaning::Limit,
+        (Some(Stop::Refused | Stop::Paused | Stop::Unknown), _) => StopMeaning::Passed,
+        (None, _) => StopMeaning::Nothing,
     }
 }
 

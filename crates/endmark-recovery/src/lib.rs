@@ -27,9 +27,9 @@ pub use prompt::{
 };
 pub use resume::{
     AskFailure, ExhaustedCause, Join, MAX_RESUME_ATTEMPTS, OnAmbiguous, PieceRecord, PieceRole,
-    PromptedStream, Reply, Restart, Resume, ResumeAsk, ResumeError, ResumeExhausted, ResumeOutcome,
-    ResumePolicy, ResumeStep, Shown, Strategies, StrategiesError, Strategy, Wanted, resume_if_truncated,
-    resume_if_truncated_async,
+    PromptExcerpt, PromptedStream, Reply, RequestedReply, Restart, Resume, ResumeAsk, ResumeError,
+    ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep, Strategies, StrategiesError, Strategy,
+    resume_if_truncated, resume_if_truncated_async,
 };
 pub use stitch::{
     AskedFrom, MergeError, Merged, Outcome, ReasoningSigns, Seam, SeamStyle, StitchError, Stitched,

@@ -10,9 +10,9 @@ pub use outcome::{
 
 use crate::correction::{closed_for_validation, first_lost, in_stable_order, malformation};
 use crate::{
-    AskFailure, CutKind, Ending, Join, Judgement, PieceRecord, PieceRole, Reply, Resume, ResumeExhausted,
-    ResumeOutcome, ResumeStep, SchemaProblem, Seam, Validate, Wanted, build_correction_prompt, extract_json,
-    judge,
+    AskFailure, CutKind, Ending, Join, Judgement, PieceRecord, PieceRole, Reply, RequestedReply, Resume,
+    ResumeExhausted, ResumeOutcome, ResumeStep, SchemaProblem, Seam, Validate, build_correction_prompt,
+    extract_json, judge,
 };
 use endmark_text::detect::detect;
 use endmark_text::{Format, Verdict, escape_control_characters};
@@ -113,7 +113,7 @@ impl Pipeline {
     pub fn resumed(&mut self, reply: Reply, join: Join) {
         let PipelineStep::Resume(ask) = &self.step else { return };
         // A regenerated reply is accepted only as a valid document. A continuation is corrected.
-        let is_document = ask.wanted == Wanted::Restart && self.demanded == Some(Format::Json);
+        let is_document = ask.wanted == RequestedReply::Restart && self.demanded == Some(Format::Json);
         let problems = if is_document { self.problems(&reply.text) } else { Vec::new() };
         self.resume.reply_with(reply, join, problems.first().map(ToString::to_string));
         self.after_resume();

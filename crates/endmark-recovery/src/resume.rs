@@ -29,8 +29,8 @@ pub use machine::{Resume, resume_if_truncated};
 pub use policy::{MAX_RESUME_ATTEMPTS, OnAmbiguous, Restart, ResumePolicy};
 pub use reply::{AskFailure, Join, Reply};
 pub use result::ResumeError;
-pub use shown::Shown;
-pub use step::{ExhaustedCause, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumeStep, Wanted};
+pub use shown::PromptExcerpt;
+pub use step::{ExhaustedCause, RequestedReply, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumeStep};
 pub use strategy::{Strategies, StrategiesError, Strategy};
 
 #[cfg(test)]

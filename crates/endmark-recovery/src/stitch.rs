@@ -48,7 +48,7 @@ pub use batch::{Outcome, StitchError, Stitched, stitch};
 pub use choices::candidates;
 pub use reasoning::{ReasoningSigns, SignWatch};
 pub use seam::{AskedFrom, MergeError, Merged, Seam, SeamStyle};
-pub use stream::{Certain, StitchStream};
+pub use stream::{CertainText, StitchStream};
 
 pub(crate) use fence::is_fence_line;
 pub(crate) use proven::merge_proven;
@@ -57,8 +57,8 @@ pub(crate) use talk::{announces, speaks_of_the_reply};
 use endmark_text::detect::Detector;
 use endmark_text::{Format, Verdict};
 
-use evidence::Weighed;
-use joint::{Asked, Joint};
+use evidence::SupportedValue;
+use joint::{ContinuationMode, Joint};
 use survivor::Survivor;
 
 /// Joins a cut text with its continuation (PC-4).
@@ -130,7 +130,8 @@ pub(crate) fn continue_message_knowing(
     format: &Format,
     known: ReasoningSigns,
 ) -> Result<Merged, MergeError> {
-    let joint = Joint::knowing(initial, continuation, format, AskedFrom::Cut, known).asked(Asked::ByMessage);
+    let joint = Joint::knowing(initial, continuation, format, AskedFrom::Cut, known)
+        .asked(ContinuationMode::ByMessage);
     merged(&joint, initial, continuation)
 }
 
@@ -163,7 +164,8 @@ pub(crate) fn continue_shown_knowing(
     if !goes_on || best.seam.at != initial.len() {
         return joined;
     }
-    let joint = Joint::knowing(initial, continuation, format, AskedFrom::Unknown, known).asked(Asked::Shown);
+    let joint = Joint::knowing(initial, continuation, format, AskedFrom::Unknown, known)
+        .asked(ContinuationMode::Shown);
     merged(&joint, initial, continuation).or(joined)
 }
 
@@ -194,7 +196,8 @@ pub(crate) fn begun_without_reasoning<'c>(
 /// Returns the part of a continuation at the cut that belongs to a text without grammar. A closing remark after a
 /// finished JSON document does not.
 pub(crate) fn without_leave<'c>(initial: &str, continuation: &'c str) -> &'c str {
-    let joint = Joint::new(initial, continuation, &Format::Text, AskedFrom::Cut).asked(Asked::ByMessage);
+    let joint =
+        Joint::new(initial, continuation, &Format::Text, AskedFrom::Cut).asked(ContinuationMode::ByMessage);
     let end = plain::end_before_leave(&joint).and_then(|end| continuation.get(..joint.reasoning.len() + end));
     end.unwrap_or(continuation)
 }
@@ -218,7 +221,8 @@ pub(crate) fn merge_unfinished(
     from: AskedFrom,
     known: ReasoningSigns,
 ) -> Result<Merged, MergeError> {
-    let joint = Joint::knowing(initial, continuation, format, from, known).asked(Asked::Unfinished);
+    let joint =
+        Joint::knowing(initial, continuation, format, from, known).asked(ContinuationMode::Unfinished);
     merged(&joint, initial, continuation)
 }
 
@@ -298,13 +302,13 @@ fn by_every_reading(joint: &Joint<'_>, initial: &str, continuation: &str) -> Opt
 }
 
 /// Returns the likeliest candidate that the grammar accepts, and how likely it is.
-fn best(joint: &Joint<'_>) -> Option<(Survivor, Weighed)> {
+fn best(joint: &Joint<'_>) -> Option<(Survivor, SupportedValue)> {
     let (mut survivors, weighed) = weighed(joint)?;
     Some((survivors.swap_remove(weighed.best), weighed))
 }
 
 /// Weighs all candidates that the grammar accepts.
-fn weighed(joint: &Joint<'_>) -> Option<(Vec<Survivor>, Weighed)> {
+fn weighed(joint: &Joint<'_>) -> Option<(Vec<Survivor>, SupportedValue)> {
     let (survivors, mut weighed) = if joint.has_grammar() {
         let mut survivors = survivor::verify(joint, propose::propose(joint));
         let weighed = evidence::weigh(joint, &survivors)?;

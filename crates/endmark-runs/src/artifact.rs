@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use endmark_guard::{Artifact, Guard, Report};
+use endmark_guard::{Artifact, Assessment, Guard};
 use endmark_process::read_regular;
 use endmark_store::sha256_hex;
 
@@ -12,22 +12,22 @@ const LIMIT_BYTES: u64 = 256 << 20;
 
 /// An artifact that was read and judged.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct JudgedArtifact {
     /// The text of the file; `None` if there is no such file.
     pub(crate) text: Option<String>,
     /// The findings in the artifact.
-    pub(crate) report: Report,
+    pub(crate) report: Assessment,
     /// Fingerprint of the content and the findings.
     pub(crate) fingerprint: String,
 }
 
 /// Reads and judges the artifact. A missing file is a finding; an unreadable file is an error.
-pub(crate) fn see(path: &Path, guard: &Guard) -> io::Result<Seen> {
+pub(crate) fn see(path: &Path, guard: &Guard) -> io::Result<JudgedArtifact> {
     let bytes = match read_regular(path, LIMIT_BYTES) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let report = Report::of_missing();
-            return Ok(Seen { text: None, report, fingerprint: "missing".to_owned() });
+            let report = Assessment::of_missing();
+            return Ok(JudgedArtifact { text: None, report, fingerprint: "missing".to_owned() });
         }
         Err(error) => return Err(error),
     };
@@ -39,5 +39,5 @@ pub(crate) fn see(path: &Path, guard: &Guard) -> io::Result<Seen> {
         fingerprint.push(' ');
         fingerprint.push_str(finding.check.name());
     }
-    Ok(Seen { text: Some(text), report, fingerprint })
+    Ok(JudgedArtifact { text: Some(text), report, fingerprint })
 }

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use endmark_guard::Usage;
 
 /// A gateway between an agent and its model.
-pub trait Between: Debug {
+pub trait RunGateway: Debug {
     /// Returns the agent's command, with the arguments that direct it to the gateway.
     fn command(&self) -> &[OsString];
 

@@ -17,7 +17,7 @@ mod supervise;
 mod taken_up;
 mod task;
 
-pub use between::Between;
+pub use between::RunGateway;
 pub use call::{Call, Session, missing_stream};
 pub use endmark_guard::TokenUsage;
 pub use identity::{run_id, session_id};

@@ -3,22 +3,22 @@
 use std::time::{Duration, Instant};
 
 use endmark_guard::{AgentStream, AttemptJudgement, Notice, Run, RunEvent, RunStep, Usage};
-use endmark_process::{Hearing, Listener, Transcript};
+use endmark_process::{Listener, ListenerDecision, Transcript};
 
-use crate::record::{Desk, Sheet};
+use crate::record::{RecordWriter, RunSheet};
 use crate::task::{Task, Watch};
 
 /// A run under way: the state machine, its record, and the observer.
-pub(crate) struct Scene<'a> {
+pub(crate) struct RunInProgress<'a> {
     pub(crate) task: &'a Task,
     pub(crate) run: Run,
-    pub(crate) sheet: Sheet,
-    pub(crate) desk: Option<Desk>,
+    pub(crate) sheet: RunSheet,
+    pub(crate) desk: Option<RecordWriter>,
     pub(crate) watch: &'a mut dyn Watch,
     pub(crate) began: Instant,
 }
 
-impl Scene<'_> {
+impl RunInProgress<'_> {
     /// Passes an event to the state machine, then records and reports the resulting notices.
     pub(crate) fn handle(&mut self, event: RunEvent) {
         let notices = self.run.handle(event);
@@ -52,8 +52,8 @@ impl Scene<'_> {
 }
 
 /// Listens to one attempt.
-pub(crate) struct Listening<'s, 'a> {
-    pub(crate) scene: &'s mut Scene<'a>,
+pub(crate) struct AttemptListener<'s, 'a> {
+    pub(crate) scene: &'s mut RunInProgress<'a>,
     pub(crate) stream: AgentStream,
     /// Number of requests that the run's gateway had received when the attempt began.
     received_before: u64,
@@ -62,8 +62,8 @@ pub(crate) struct Listening<'s, 'a> {
     last_usage: Usage,
 }
 
-impl<'s, 'a> Listening<'s, 'a> {
-    pub(crate) fn new(scene: &'s mut Scene<'a>, stream: AgentStream) -> Self {
+impl<'s, 'a> AttemptListener<'s, 'a> {
+    pub(crate) fn new(scene: &'s mut RunInProgress<'a>, stream: AgentStream) -> Self {
         let [output, errors] = ["out", "err"].map(|ending| transcript(scene, ending));
         let last_usage = Usage::default();
         let received_before = scene.task.between.as_ref().map_or(0, |between| between.received());
@@ -86,7 +86,7 @@ impl<'s, 'a> Listening<'s, 'a> {
             return;
         }
         self.last_usage = self.stream.usage().clone();
-        let Scene { task, run, sheet, .. } = &mut *self.scene;
+        let RunInProgress { task, run, sheet, .. } = &mut *self.scene;
         sheet.set_session(&self.stream);
         if let Some(model) = &self.last_usage.model {
             run.learn_limit(task.models.find(model).and_then(|model| model.context_tokens));
@@ -96,13 +96,13 @@ impl<'s, 'a> Listening<'s, 'a> {
     }
 }
 
-impl Listener for Listening<'_, '_> {
+impl Listener for AttemptListener<'_, '_> {
     fn started(&mut self, process: Option<u32>) {
         self.scene.sheet.set_process(process);
         self.scene.handle(RunEvent::Started);
     }
 
-    fn output(&mut self, bytes: &[u8]) -> Hearing {
+    fn output(&mut self, bytes: &[u8]) -> ListenerDecision {
         if let Some(transcript) = &mut self.output {
             transcript.push(bytes);
         }
@@ -111,11 +111,11 @@ impl Listener for Listening<'_, '_> {
         if self.scene.run.next_step() == RunStep::Stop
             || bypassed(self.scene.task, &self.stream, self.received_before).is_some()
         {
-            Hearing::Stop
+            ListenerDecision::Stop
         } else if self.stream.is_over() {
-            Hearing::Over
+            ListenerDecision::Over
         } else {
-            Hearing::GoOn
+            ListenerDecision::GoOn
         }
     }
 
@@ -138,7 +138,7 @@ pub(crate) fn bypassed(task: &Task, stream: &AgentStream, received_before: u64) 
 }
 
 /// Returns the transcript file of this attempt. The run continues without one.
-fn transcript(scene: &mut Scene<'_>, ending: &str) -> Option<Transcript> {
+fn transcript(scene: &mut RunInProgress<'_>, ending: &str) -> Option<Transcript> {
     let folder = scene.task.transcripts.as_ref()?;
     let path = folder.join(format!("{}.{ending}", scene.run.attempt() + 1));
     match Transcript::create(&path, scene.task.transcript_bytes) {

@@ -17,7 +17,7 @@ const BETWEEN_SHEETS: Duration = Duration::from_millis(500);
 
 /// The run as it is recorded.
 #[derive(Debug, Clone)]
-pub(crate) struct Sheet {
+pub(crate) struct RunSheet {
     record: RunRecord,
     /// Start time in UTC.
     started_at: String,
@@ -25,7 +25,7 @@ pub(crate) struct Sheet {
     missing: String,
 }
 
-impl Sheet {
+impl RunSheet {
     pub(crate) fn new(task: &Task) -> Self {
         let words: Vec<String> =
             task.command.iter().map(|word| OsStr::to_string_lossy(word).into_owned()).collect();
@@ -174,19 +174,19 @@ fn now() -> String {
 
 /// Writes records to the store in the order in which they arrive, while an agent is listened to.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct RecordWriter {
     queue: UnboundedSender<(RunRecord, Vec<RunEventRecord>)>,
     writer: JoinHandle<Option<StoreError>>,
 }
 
-impl Desk {
+impl RecordWriter {
     pub(crate) fn open(recorder: Recorder) -> Self {
         let (queue, sheets) = unbounded_channel();
         Self { queue, writer: tokio::spawn(write_all(recorder, sheets)) }
     }
 
     /// Queues the run and these events to be written.
-    pub(crate) fn put(&self, sheet: &Sheet, events: &[RunEventReport]) {
+    pub(crate) fn put(&self, sheet: &RunSheet, events: &[RunEventReport]) {
         let events = events
             .iter()
             .map(|event| RunEventRecord { name: event.event.clone(), message: event.message.clone() });

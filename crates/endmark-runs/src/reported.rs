@@ -5,7 +5,7 @@ use endmark_guard::{Criteria, Notice, Reason, Risk, State, TokenUsage, Usage, ri
 use endmark_store::{RunEventRecord, RunRecord};
 use serde::Deserialize;
 
-use crate::record::{Sheet, missing};
+use crate::record::{RunSheet, missing};
 
 /// An event of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,7 +170,7 @@ pub fn reported(
     if state != State::Running {
         record.process = None;
     }
-    let sheet = Sheet::of_record(record, missing);
+    let sheet = RunSheet::of_record(record, missing);
     let events = notices.into_iter().map(|notice| sheet.event(notice));
     let events = events.map(|event| RunEventRecord { name: event.event, message: event.message }).collect();
     Ok((sheet.into_record(), events))

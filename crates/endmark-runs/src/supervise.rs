@@ -6,17 +6,17 @@ use std::os::unix::fs::DirBuilderExt;
 use std::time::{Duration, Instant};
 
 use endmark_guard::{
-    AgentStream, Artifact, AttemptEnd, AttemptJudgement, AttemptVerdict, Attempted, Finding, ProcessEnd,
+    AgentStream, Artifact, AttemptEnd, AttemptJudgement, AttemptResult, AttemptVerdict, Finding, ProcessEnd,
     RetryPrompt, RiskRule, Run, RunEvent, RunStep, State, StoppedFor, TokenUsage, Usage,
 };
-use endmark_process::{End, Ended, Forced, Keeper, Plan, Signals, Stdin, Times, run as run_process};
+use endmark_process::{CommandEnd, End, ForcedEnd, Keeper, Plan, Signals, Stdin, Times, run as run_process};
 use endmark_store::Recorder;
 
-use crate::artifact::{Seen, see};
+use crate::artifact::{JudgedArtifact, see};
 use crate::call::{Call, Session, can_choose, can_resume};
 use crate::identity::session_id;
-use crate::listening::{Listening, Scene, bypassed};
-use crate::record::{Desk, Sheet};
+use crate::listening::{AttemptListener, RunInProgress, bypassed};
+use crate::record::{RecordWriter, RunSheet};
 use crate::report::AgentRun;
 use crate::task::{Task, Watch};
 
@@ -50,11 +50,12 @@ pub async fn supervise(
         Some(taken_up) => Run::taken_up(task.limits, rule, taken_up.before),
         None => Run::new(task.limits, rule),
     };
-    let mut scene = Scene { task, run, sheet: Sheet::new(task), desk: None, watch, began: Instant::now() };
+    let mut scene =
+        RunInProgress { task, run, sheet: RunSheet::new(task), desk: None, watch, began: Instant::now() };
     scene.sheet.follow(&scene.run);
     scene.sheet.set_seconds(scene.seconds());
     enter(&mut scene, recorder).await;
-    let mut memory = Memory::new(&mut scene);
+    let mut memory = NextAttempt::new(&mut scene);
     let mut last = None;
     let mut outcome = Outcome::default();
     while let RunStep::Start(_) = scene.run.next_step() {
@@ -97,13 +98,13 @@ struct Outcome {
 }
 
 /// Records the run, and creates the folder for the agent's output.
-async fn enter(scene: &mut Scene<'_>, recorder: Option<Recorder>) {
+async fn enter(scene: &mut RunInProgress<'_>, recorder: Option<Recorder>) {
     if let Some(recorder) = recorder {
-        let desk = Desk::open(recorder.clone());
+        let desk = RecordWriter::open(recorder.clone());
         desk.put(&scene.sheet, &[]);
         // Committed before anything is started: a run that is not in the store could be lost.
         desk.close(scene.watch).await;
-        scene.desk = Some(Desk::open(recorder));
+        scene.desk = Some(RecordWriter::open(recorder));
     }
     if let Some(folder) = &scene.task.transcripts
         && let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(folder)
@@ -120,7 +121,7 @@ fn first_session(task: &Task) -> Session {
 }
 
 /// Initial state of the next attempt.
-struct Memory {
+struct NextAttempt {
     session: Session,
     /// Tokens that the session used before.
     used: TokenUsage,
@@ -132,19 +133,19 @@ struct Memory {
 }
 
 /// An attempt that is over.
-struct Over {
+struct FinishedAttempt {
     judged: AttemptJudgement,
     stream: AgentStream,
     usage: Usage,
-    seen: Seen,
-    end: Ended,
+    seen: JudgedArtifact,
+    end: CommandEnd,
     stopped: Option<StoppedFor>,
     signal: Option<i32>,
     /// Whether the attempt resumed a session.
     was_resumed: bool,
 }
 
-impl Over {
+impl FinishedAttempt {
     fn warnings(&self, state: State) -> Vec<String> {
         if state != State::Succeeded {
             return Vec::new();
@@ -172,7 +173,11 @@ const RETRY_PROMPT_VARIABLE: &str = "ENDMARK_RETRY_PROMPT";
 pub const AGENT_VARIABLES: [&str; 3] = [RUN_VARIABLE, ATTEMPT_VARIABLE, RETRY_PROMPT_VARIABLE];
 
 /// Runs the agent once, and judges the artifact.
-async fn attempt(scene: &mut Scene<'_>, memory: &mut Memory, signals: &mut Signals) -> io::Result<Over> {
+async fn attempt(
+    scene: &mut RunInProgress<'_>,
+    memory: &mut NextAttempt,
+    signals: &mut Signals,
+) -> io::Result<FinishedAttempt> {
     let task = scene.task;
     let number = scene.run.attempt() + 1;
     let words = task.between.as_ref().map_or(task.command.as_slice(), |between| between.command());
@@ -206,7 +211,7 @@ async fn attempt(scene: &mut Scene<'_>, memory: &mut Memory, signals: &mut Signa
     };
     let was_resumed = matches!(memory.session, Session::Resumed(_));
     let stream = AgentStream::new(task.agent).going_on_from(memory.used, memory.cost_nanodollars);
-    let mut listening = Listening::new(scene, stream);
+    let mut listening = AttemptListener::new(scene, stream);
     let ended = run_process(plan, &mut listening, signals).await;
     let (mut stream, received_before) = listening.finish();
     // From here on no process of the group can change the artifact.
@@ -216,12 +221,12 @@ async fn attempt(scene: &mut Scene<'_>, memory: &mut Memory, signals: &mut Signa
     let stopped = match end.forced {
         // Whatever the agent did after the refusal, there is no budget for another attempt.
         _ if is_used_up => Some(StoppedFor::Ceiling),
-        Some(Forced::TimedOut) if left <= task.attempt_time => Some(StoppedFor::Ceiling),
-        Some(Forced::TimedOut) => Some(StoppedFor::Time),
-        Some(Forced::Silent) => Some(StoppedFor::Silence),
-        Some(Forced::Lingered) => Some(StoppedFor::Lingering),
-        Some(Forced::Stopped) => Some(StoppedFor::Ceiling),
-        Some(Forced::Signalled(_)) | None => None,
+        Some(ForcedEnd::TimedOut) if left <= task.attempt_time => Some(StoppedFor::Ceiling),
+        Some(ForcedEnd::TimedOut) => Some(StoppedFor::Time),
+        Some(ForcedEnd::Silent) => Some(StoppedFor::Silence),
+        Some(ForcedEnd::Lingered) => Some(StoppedFor::Lingering),
+        Some(ForcedEnd::Stopped) => Some(StoppedFor::Ceiling),
+        Some(ForcedEnd::Signalled(_)) | None => None,
     };
     let process = match end.end {
         End::Exited(code) => ProcessEnd::Exited(code),
@@ -229,18 +234,18 @@ async fn attempt(scene: &mut Scene<'_>, memory: &mut Memory, signals: &mut Signa
         End::Unknown => ProcessEnd::Unknown,
     };
     let signal = match end.forced {
-        Some(Forced::Signalled(signal)) => Some(signal.as_raw()),
+        Some(ForcedEnd::Signalled(signal)) => Some(signal.as_raw()),
         _ => None,
     };
     let judged = stream.finish(AttemptEnd { process, stopped });
     let judged = bypassed(task, &stream, received_before).unwrap_or(judged);
     let usage = used(scene, &stream).await;
     let seen = look(scene);
-    Ok(Over { judged, stream, usage, seen, end, stopped, signal, was_resumed })
+    Ok(FinishedAttempt { judged, stream, usage, seen, end, stopped, signal, was_resumed })
 }
 
 /// Returns the usage of an attempt: as the gateway measured it if there is one, else as the agent reports it.
-async fn used(scene: &mut Scene<'_>, stream: &AgentStream) -> Usage {
+async fn used(scene: &mut RunInProgress<'_>, stream: &AgentStream) -> Usage {
     let said = stream.usage().clone();
     let Some(between) = &scene.task.between else { return said };
     match between.used().await {
@@ -267,13 +272,17 @@ async fn used(scene: &mut Scene<'_>, stream: &AgentStream) -> Usage {
 }
 
 /// Reads and judges the artifact.
-fn look(scene: &mut Scene<'_>) -> Seen {
+fn look(scene: &mut RunInProgress<'_>) -> JudgedArtifact {
     let task = scene.task;
     match see(&task.folder.join(&task.artifact), &task.guard) {
         Ok(seen) => seen,
         Err(error) => {
             scene.watch.warn(&format!("`{}` cannot be read: {error}", task.artifact.display()));
-            Seen { text: None, report: endmark_guard::Report::of_missing(), fingerprint: error.to_string() }
+            JudgedArtifact {
+                text: None,
+                report: endmark_guard::Assessment::of_missing(),
+                fingerprint: error.to_string(),
+            }
         }
     }
 }
@@ -288,7 +297,7 @@ fn input(text: Option<&str>) -> io::Result<Stdin> {
 }
 
 /// Reports the end of an attempt to the state machine.
-fn settle(scene: &mut Scene<'_>, over: &Over) {
+fn settle(scene: &mut RunInProgress<'_>, over: &FinishedAttempt) {
     scene.sheet.set_process(None);
     scene.sheet.set_session(&over.stream);
     scene.sheet.set_judgement(&over.judged, over.seen.report.findings());
@@ -298,7 +307,7 @@ fn settle(scene: &mut Scene<'_>, over: &Over) {
     let event = if over.signal.is_some() {
         RunEvent::Interrupted
     } else {
-        RunEvent::Ended(Attempted {
+        RunEvent::Ended(AttemptResult {
             checks_pass: over.seen.report.findings().is_empty(),
             fingerprint: over.seen.fingerprint.clone(),
             verdict: over.judged.verdict,
@@ -310,9 +319,9 @@ fn settle(scene: &mut Scene<'_>, over: &Over) {
     scene.handle(event);
 }
 
-impl Memory {
+impl NextAttempt {
     /// Prepares the first attempt: with its task, or with what is missing if the run is taken up.
-    fn new(scene: &mut Scene<'_>) -> Self {
+    fn new(scene: &mut RunInProgress<'_>) -> Self {
         let task = scene.task;
         let mut memory = Self {
             session: first_session(task),
@@ -335,7 +344,7 @@ impl Memory {
     }
 
     /// Chooses the session and the prompt of the next attempt.
-    fn prepare(&mut self, scene: &Scene<'_>, over: &Over) {
+    fn prepare(&mut self, scene: &RunInProgress<'_>, over: &FinishedAttempt) {
         let task = scene.task;
         // A session that could not be resumed is not resumed again.
         let is_lost =
@@ -357,8 +366,8 @@ impl Memory {
     /// Sets the prompt of the next attempt: what is missing, and how the last attempt ended.
     fn ask(
         &mut self,
-        scene: &Scene<'_>,
-        seen: &Seen,
+        scene: &RunInProgress<'_>,
+        seen: &JudgedArtifact,
         attempt: u32,
         verdict: AttemptVerdict,
         evidence: &[String],

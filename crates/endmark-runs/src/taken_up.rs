@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use endmark_guard::{Before, Reason, State, TokenUsage};
+use endmark_guard::{EarlierProgress, Reason, State, TokenUsage};
 use endmark_store::{StoredRun, StoredRunEvent};
 
 use crate::supervise::RUN_VARIABLE;
@@ -11,7 +11,7 @@ use crate::supervise::RUN_VARIABLE;
 #[derive(Debug, Clone)]
 pub struct TakenUp {
     /// The part that counts against its limits.
-    pub before: Before,
+    pub before: EarlierProgress,
     /// Whether its agent was ever started.
     pub(crate) has_begun: bool,
     /// The session that its agent used.
@@ -36,7 +36,7 @@ impl TakenUp {
             events.iter().rev().find(|event| event.reason.as_deref() != Some(Reason::SupervisorLost.name()));
         let was_running = stood.is_some_and(|event| event.state == State::Running.name());
         Some(Self {
-            before: Before {
+            before: EarlierProgress {
                 attempts_over: run.attempt.saturating_sub(u32::from(was_running)),
                 usage: TokenUsage::new(run.input_tokens, run.output_tokens),
                 nanodollars: run.cost_nanodollars,

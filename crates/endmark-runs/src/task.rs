@@ -8,7 +8,7 @@ use std::time::Duration;
 use endmark_context::Models;
 use endmark_guard::{Agent, Guard, RunLimits};
 
-use crate::between::Between;
+use crate::between::RunGateway;
 use crate::call::agent_of;
 use crate::report::{AgentRun, RunEventReport};
 use crate::taken_up::TakenUp;
@@ -32,7 +32,7 @@ pub struct Task {
     /// Whether its calls must go through a gateway of the run.
     pub is_through: bool,
     /// The gateway between the agent and its model, if there is one.
-    pub between: Option<Box<dyn Between>>,
+    pub between: Option<Box<dyn RunGateway>>,
     /// The agent's working directory.
     pub folder: PathBuf,
     /// The file that the agent is to write.

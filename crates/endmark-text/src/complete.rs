@@ -15,9 +15,9 @@ use crate::{Format, InToken, Verdict, escape_control_characters};
 /// The complete text never contradicts the closed one, if marked values are read as unfinished. A cut string keeps
 /// its settled part. A number at the cut, an incomplete literal and a key without its value are left out, since
 /// nothing true can replace them. An open list or object is a beginning of the complete one. Each of them is one of
-/// [`Completed::unfinished`].
+/// [`CompletedText::unfinished`].
 ///
-/// Raw control characters in strings are escaped, so that the closed text is strict JSON; [`Completed::escaped`] counts them.
+/// Raw control characters in strings are escaped, so that the closed text is strict JSON; [`CompletedText::escaped`] counts them.
 ///
 /// A whole text is returned unchanged, with nothing unfinished. In JSON Lines only the last value is cut. In
 /// [`Format::Auto`] the text must be JSON from its beginning on. The cost is linear in the text, at any depth.
@@ -35,16 +35,16 @@ use crate::{Format, InToken, Verdict, escape_control_characters};
 /// let whole = complete(b"[1, 2]", &Format::Json).unwrap();
 /// assert_eq!((whole.text.as_str(), whole.is_finished()), ("[1, 2]", true));
 /// ```
-pub fn complete(raw: &[u8], format: &Format) -> Result<Completed, CompleteError> {
+pub fn complete(raw: &[u8], format: &Format) -> Result<CompletedText, CompleteError> {
     let completed = closed(raw, format)?;
     match escape_control_characters(&completed.text) {
         (Cow::Borrowed(_), _) => Ok(completed),
-        (Cow::Owned(text), escaped) => Ok(Completed { text, escaped, ..completed }),
+        (Cow::Owned(text), escaped) => Ok(CompletedText { text, escaped, ..completed }),
     }
 }
 
 /// Closes a text, with its raw control characters unchanged.
-fn closed(raw: &[u8], format: &Format) -> Result<Completed, CompleteError> {
+fn closed(raw: &[u8], format: &Format) -> Result<CompletedText, CompleteError> {
     let values = match format {
         Format::Json | Format::Jsonl => format,
         Format::Auto => guess(raw)?,
@@ -55,10 +55,10 @@ fn closed(raw: &[u8], format: &Format) -> Result<Completed, CompleteError> {
         // At the end of a whole text a digit can only belong to a number outside of any bracket.
         Verdict::Whole if raw.last().is_some_and(u8::is_ascii_digit) => {
             let value = Walk::over(raw).values().saturating_sub(1);
-            let number = Place { end: 0, kind: UnfinishedKind::Number, left_out: false };
-            Ok(Completed { text: text_of(raw)?, value, places: vec![number], ..Completed::default() })
+            let number = UnfinishedPlace { end: 0, kind: UnfinishedKind::Number, left_out: false };
+            Ok(CompletedText { text: text_of(raw)?, value, places: vec![number], ..CompletedText::default() })
         }
-        Verdict::Whole => Ok(Completed { text: text_of(raw)?, ..Completed::default() }),
+        Verdict::Whole => Ok(CompletedText { text: text_of(raw)?, ..CompletedText::default() }),
         Verdict::Truncated(found) => {
             let settled = &raw[..found.truncation_index];
             let walk = Walk::over(settled);
@@ -71,7 +71,7 @@ fn closed(raw: &[u8], format: &Format) -> Result<Completed, CompleteError> {
             let mut text = text_of(&settled[..kept])?;
             walk.close(&mut text);
             let (pointer, places) = walk.unfinished(ending);
-            Ok(Completed { text, value: walk.values(), pointer, places, escaped: 0 })
+            Ok(CompletedText { text, value: walk.values(), pointer, places, escaped: 0 })
         }
     }
 }
@@ -107,7 +107,7 @@ fn text_of(settled: &[u8]) -> Result<String, CompleteError> {
 
 /// A closed text, and what in it is unfinished (PC-1).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Completed {
+pub struct CompletedText {
     /// The closed text: whole in its format, and a beginning of the given text, apart from what closes it.
     pub text: String,
     /// The index of the value with the unfinished places, from 0; in JSON always 0. If that value itself is left out,
@@ -118,19 +118,19 @@ pub struct Completed {
     /// The pointer of the innermost place. All others are prefixes of it: separate copies would take space quadratic
     /// in the depth.
     pointer: String,
-    places: Vec<Place>,
+    places: Vec<UnfinishedPlace>,
 }
 
 /// An unfinished place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
+struct UnfinishedPlace {
     /// The length of its prefix of the innermost pointer.
     end: usize,
     kind: UnfinishedKind,
     left_out: bool,
 }
 
-impl Completed {
+impl CompletedText {
     /// Whether nothing is unfinished.
     pub fn is_finished(&self) -> bool {
         self.places.is_empty()
@@ -140,8 +140,8 @@ impl Completed {
     /// one or must still follow there.
     pub fn unfinished(
         &self,
-    ) -> impl DoubleEndedIterator<Item = Unfinished<'_>> + ExactSizeIterator + Clone + '_ {
-        self.places.iter().map(|place| Unfinished {
+    ) -> impl DoubleEndedIterator<Item = UnfinishedPart<'_>> + ExactSizeIterator + Clone + '_ {
+        self.places.iter().map(|place| UnfinishedPart {
             pointer: &self.pointer[..place.end],
             kind: place.kind,
             left_out: place.left_out,
@@ -151,7 +151,7 @@ impl Completed {
 
 /// A place in a closed text that differs from the complete one (PC-1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unfinished<'a> {
+pub struct UnfinishedPart<'a> {
     /// Its JSON Pointer (RFC 6901) within the value. If an object has a name twice, the last one is meant. A lone
     /// surrogate in a name is U+FFFD here.
     pub pointer: &'a str,

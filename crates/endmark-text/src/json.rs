@@ -281,11 +281,11 @@ impl<'a> Value<'a> {
 
 /// All fields of an object, found in one walk: for asking after many of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fields<'a>(Vec<Named<'a>>);
+pub struct Fields<'a>(Vec<NamedField<'a>>);
 
 /// A field, and its name as written between the quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Named<'a> {
+struct NamedField<'a> {
     name: &'a str,
     is_escaped: bool,
     field: Field<'a>,
@@ -296,7 +296,7 @@ impl<'a> Fields<'a> {
     pub fn of(object: Value<'a>) -> Self {
         let named = |field: Field<'a>| {
             let name = field.key.inside();
-            Named { name, is_escaped: name.bytes().any(|byte| byte == b'\\'), field }
+            NamedField { name, is_escaped: name.bytes().any(|byte| byte == b'\\'), field }
         };
         // As many as most objects have: to find room again and again costs more than to find the fields.
         let mut all = Vec::with_capacity(8);
@@ -306,7 +306,8 @@ impl<'a> Fields<'a> {
 
     /// The value of the last field of this name.
     pub fn get(&self, name: &str) -> Option<Value<'a>> {
-        let is_it = |named: &&Named<'a>| named.name == name || (named.is_escaped && named.field.is(name));
+        let is_it =
+            |named: &&NamedField<'a>| named.name == name || (named.is_escaped && named.field.is(name));
         self.0.iter().rfind(is_it).map(|named| named.field.value)
     }
 

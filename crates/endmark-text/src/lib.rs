@@ -13,7 +13,7 @@ mod surrogates;
 mod tests;
 mod verdict;
 
-pub use complete::{CompleteError, Completed, Unfinished, UnfinishedKind, complete};
+pub use complete::{CompleteError, CompletedText, UnfinishedKind, UnfinishedPart, complete};
 pub use control_characters::escape_control_characters;
 pub use detect::{CodeFence, detect, detect_strict};
 pub use format::{Format, FormatError};

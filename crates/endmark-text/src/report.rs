@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::{Completed, Detection, Format, Hint, InToken, Verdict};
+use crate::{CompletedText, Detection, Format, Hint, InToken, Verdict};
 
 /// A detection as JSON. Offsets are UTF-8 bytes unless [`DetectionReport::with_offsets`] changes their unit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -111,8 +111,8 @@ pub struct UnfinishedReport {
 
 impl CompletionReport {
     /// The report of a closed text.
-    pub fn of(completed: &Completed) -> Self {
-        let of = |place: crate::Unfinished<'_>| UnfinishedReport {
+    pub fn of(completed: &CompletedText) -> Self {
+        let of = |place: crate::UnfinishedPart<'_>| UnfinishedReport {
             pointer: place.pointer.to_owned(),
             kind: place.kind.name(),
             left_out: place.left_out,
@@ -120,7 +120,7 @@ impl CompletionReport {
         let places = completed.unfinished();
         let count = places.len();
         let mut bytes = 0;
-        let is_listed = |place: &crate::Unfinished<'_>| {
+        let is_listed = |place: &crate::UnfinishedPart<'_>| {
             bytes += place.pointer.len();
             bytes <= MAX_POINTER_BYTES
         };

@@ -118,7 +118,7 @@ pub enum Ask<'a> {
 
 /// A request for the rest of a cut reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct ContinuationRequest {
     /// Its body.
     pub body: Vec<u8>,
     /// The number of bytes at the end of the received part that the request does not show.
@@ -128,7 +128,7 @@ pub struct Asked {
     pub unshown: usize,
 }
 
-impl From<Vec<u8>> for Asked {
+impl From<Vec<u8>> for ContinuationRequest {
     fn from(body: Vec<u8>) -> Self {
         Self { body, unshown: 0 }
     }

@@ -13,7 +13,7 @@ use endmark_context::conversation::{Changes, Conversation, Edit, EditError};
 use crate::edit::Edits;
 use crate::json::{JsonError, Kind, Value};
 use crate::wire_format::WireFormat;
-pub use read::{Placed, Slot, Spot};
+pub use read::{EditableText, PlacedPart, RemovablePart};
 pub(crate) use read::{media_in, text_of_parts, text_or_json, with_role};
 
 /// The member by which a client of Anthropic marks the end of the prompt prefix to be cached.
@@ -95,7 +95,7 @@ pub struct Dialogue<'a> {
     list: Value<'a>,
     items: Vec<Value<'a>>,
     conversation: Conversation<'a>,
-    places: Vec<Vec<(Spot<'a>, Slot<'a>)>>,
+    places: Vec<Vec<(RemovablePart<'a>, EditableText<'a>)>>,
 }
 
 impl<'a> Dialogue<'a> {

@@ -14,7 +14,7 @@ use crate::request::Request;
 
 /// A deciding field, in each of its spellings.
 #[derive(Debug, Clone, Copy)]
-pub struct Deciding {
+pub struct DecidingField {
     /// Its names. A request may have one of them, once.
     pub names: &'static [&'static str],
     /// What it decides.
@@ -41,14 +41,14 @@ pub enum Role {
     /// Something else that changes the price.
     Other,
     /// Fields inside this object.
-    Group(&'static [Deciding]),
+    Group(&'static [DecidingField]),
     /// A list of requests with these fields.
-    Items(&'static [Deciding]),
+    Items(&'static [DecidingField]),
 }
 
 /// Shortens the tables.
-pub(crate) const fn field(names: &'static [&'static str], role: Role) -> Deciding {
-    Deciding { names, role }
+pub(crate) const fn field(names: &'static [&'static str], role: Role) -> DecidingField {
+    DecidingField { names, role }
 }
 
 /// The limits that apply to a request.
@@ -103,11 +103,11 @@ pub enum Undecided {
 ///
 /// # Errors
 /// [`Undecided`] for the first field that is not reliable.
-pub fn check(root: Value<'_>, fields: &'static [Deciding], limits: Limits) -> Result<(), Undecided> {
+pub fn check(root: Value<'_>, fields: &'static [DecidingField], limits: Limits) -> Result<(), Undecided> {
     let mut has = vec![false; fields.len()];
     for given in root.fields() {
         let Some(name) = given.key.text() else { continue };
-        let is_it = |known: &Deciding| known.names.iter().any(|known| is_alike(known, &name));
+        let is_it = |known: &DecidingField| known.names.iter().any(|known| is_alike(known, &name));
         let Some(at) = fields.iter().position(is_it) else { continue };
         let known = &fields[at];
         let meant = known.names.first().copied().unwrap_or_default();
@@ -150,7 +150,7 @@ pub fn models(root: Value<'_>) -> impl Iterator<Item = Option<Cow<'_, str>>> {
 /// cannot be read.
 pub fn models_of_items<'a>(
     root: Value<'a>,
-    fields: &'static [Deciding],
+    fields: &'static [DecidingField],
 ) -> impl Iterator<Item = Option<Cow<'a, str>>> {
     let lists = fields.iter().filter(|known| matches!(known.role, Role::Items(_)));
     let lists = lists.filter_map(move |known| known.names.iter().find_map(|name| root.field(name)));
@@ -159,7 +159,7 @@ pub fn models_of_items<'a>(
 }
 
 /// Returns whether a request with these fields generates output, in which case it has a limit field.
-pub fn generates(fields: &[Deciding]) -> bool {
+pub fn generates(fields: &[DecidingField]) -> bool {
     fields.iter().any(|known| match known.role {
         Role::Limit => true,
         Role::Group(inner) => generates(inner),
@@ -169,7 +169,7 @@ pub fn generates(fields: &[Deciding]) -> bool {
 
 /// Returns the maximum output of a checked request, in tokens: its largest limit, or `assumed` without one, for each
 /// reply to each prompt. Returns 0 if nothing is generated.
-pub fn most_output(root: Value<'_>, fields: &[Deciding], assumed: u64) -> u64 {
+pub fn most_output(root: Value<'_>, fields: &[DecidingField], assumed: u64) -> u64 {
     if !generates(fields) {
         return 0;
     }
@@ -187,7 +187,7 @@ struct Amounts {
 }
 
 impl Amounts {
-    fn read(&mut self, root: Value<'_>, fields: &[Deciding]) {
+    fn read(&mut self, root: Value<'_>, fields: &[DecidingField]) {
         let given = Fields::of(root);
         for known in fields {
             let Some(value) = known.names.iter().find_map(|name| given.get(name)) else { continue };

@@ -14,7 +14,7 @@ pub const FORMATS: [&dyn WireFormat; 4] =
 
 /// A format, and the address parsed by it.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct AddressedFormat {
     /// The format that has this path.
     pub format: &'static dyn WireFormat,
     /// The parsed address.
@@ -30,8 +30,10 @@ pub struct Found {
 /// assert_eq!(found.address.model.as_deref(), Some("gemini-2.5-flash"));
 /// assert!(find("/v1/models", None).is_none());
 /// ```
-pub fn find(path: &str, query: Option<&str>) -> Option<Found> {
-    FORMATS.into_iter().find_map(|format| Some(Found { format, address: format.address(path, query)? }))
+pub fn find(path: &str, query: Option<&str>) -> Option<AddressedFormat> {
+    FORMATS
+        .into_iter()
+        .find_map(|format| Some(AddressedFormat { format, address: format.address(path, query)? }))
 }
 
 /// Returns the format whose provider alone has this path, or `None` if several providers or none have it.

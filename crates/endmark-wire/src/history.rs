@@ -5,10 +5,10 @@
 //! extra member names the unfinished value, and nothing is invented.
 
 use endmark_context::conversation::{Call, Content};
-use endmark_text::{CompleteError, Completed, Format, complete};
+use endmark_text::{CompleteError, CompletedText, Format, complete};
 use memchr::memmem::Finder;
 
-use crate::conversation::Slot;
+use crate::conversation::EditableText;
 use crate::edit::Edits;
 use crate::json::{Value, quoted};
 use crate::wire_format::WireFormat;
@@ -29,7 +29,7 @@ const MAX_TOLD_BYTES: usize = 1024;
 pub(crate) fn calls<'a>(
     format: &'static dyn WireFormat,
     items: impl Iterator<Item = Value<'a>>,
-) -> impl Iterator<Item = (Call<'a>, Slot<'a>)> {
+) -> impl Iterator<Item = (Call<'a>, EditableText<'a>)> {
     // Reading a turn decodes its texts, so items without a call are skipped.
     let words: Vec<Finder<'_>> = format.facts().words_of_calls.iter().map(Finder::new).collect();
     let may_call =
@@ -73,7 +73,7 @@ pub fn repaired(arguments: &str, wants_arguments: bool) -> Option<String> {
 }
 
 /// Returns closed arguments with the member that names the unfinished value.
-fn marked(closed: &Completed) -> String {
+fn marked(closed: &CompletedText) -> String {
     // Every other unfinished value contains the innermost one.
     let innermost = closed.unfinished().next_back().filter(|place| !place.pointer.is_empty());
     let told = match innermost {

@@ -13,6 +13,6 @@ mod visitors;
 
 pub use chunks::Chunks;
 pub use fault::Fault;
-pub use framing::{Framing, Passed, Place};
+pub use framing::{Framing, PassableBytes, RequestPart};
 pub use head::{BodyLength, Bounds, Head};
 pub use visitors::{HostName, NotAHost, NotAllowable, NotAnOrigin, OriginName, Sender, Stranger, Visitors};

@@ -7,7 +7,7 @@ mod table;
 mod usage;
 
 pub use crate::deciding::fields::MODEL_ALONE;
-use crate::deciding::{self, Deciding, fields};
+use crate::deciding::{self, DecidingField, fields};
 use crate::edit::Edits;
 use crate::json::Value;
 use crate::{format, openai_chat, percent_decoded};
@@ -37,7 +37,7 @@ pub struct Service {
     /// The operation of a call, as named by the OpenTelemetry conventions (`gen_ai.operation.name`).
     pub operation: &'static str,
     /// The fields that decide its cost.
-    pub fields: &'static [Deciding],
+    pub fields: &'static [DecidingField],
 }
 
 impl Service {

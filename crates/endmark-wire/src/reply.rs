@@ -23,6 +23,6 @@ pub(crate) use growth::append;
 pub(crate) use received::Fidelity;
 pub use received::Received;
 pub use stored_item::StoredItem;
-pub use tool_call::{CallProgress, Place, ToolCall};
+pub use tool_call::{CallProgress, PieceKey, ToolCall};
 pub(crate) use usage::StatedCounts;
 pub use usage::Usage;

@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 use endmark_context::conversation::{Content, Role};
 use endmark_text::Format;
 
-use crate::ask::{Ask, Asked, Terms};
-use crate::conversation::Slot;
+use crate::ask::{Ask, ContinuationRequest, Terms};
+use crate::conversation::EditableText;
 use crate::edit::Edits;
 use crate::error::{RequestError, ResponseError};
 use crate::history::{calls, repaired, wants_arguments};
@@ -271,7 +271,7 @@ impl Request {
         let mut count = 0;
         let tools = LazyCell::new(|| self.names_of_tools_with_arguments());
         for (call, slot) in calls(self.format, self.items()) {
-            let Slot::Arguments { value, as_text } = slot else { continue };
+            let EditableText::Arguments { value, as_text } = slot else { continue };
             let wants = call.arguments.trim().is_empty() && tools.contains(call.name.as_ref());
             let Some(repaired) = repaired(&call.arguments, wants) else { continue };
             if as_text {
@@ -290,7 +290,7 @@ impl Request {
 
     /// Returns the request for the rest of its reply, or for the same reply again. Returns `None` if its format or
     /// content does not allow this.
-    pub fn asking(&self, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {
+    pub fn asking(&self, ask: &Ask<'_>, terms: Terms) -> Option<ContinuationRequest> {
         self.format.asking(self, ask, terms)
     }
 

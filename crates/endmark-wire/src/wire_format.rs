@@ -4,10 +4,10 @@ use std::fmt;
 
 use endmark_context::conversation::{Order, Role};
 
-use crate::ask::{Ask, Asked, Terms};
+use crate::ask::{Ask, ContinuationRequest, Terms};
 use crate::closing::LimitPlace;
-use crate::conversation::Placed;
-use crate::deciding::Deciding;
+use crate::conversation::PlacedPart;
+use crate::deciding::DecidingField;
 use crate::edit::Edits;
 use crate::error::{ProviderError, ResponseError};
 use crate::json::{Kind, Value, quoted};
@@ -95,7 +95,7 @@ pub struct Facts {
     /// The header that carries the provider's key, and the prefix of its value.
     pub credential: (&'static str, &'static str),
     /// The fields of a request that decide which model answers and how much it may produce.
-    pub deciding: &'static [Deciding],
+    pub deciding: &'static [DecidingField],
     /// A sentence that tells a client what a body must be, for use after it sent something else.
     pub hint: &'static str,
     /// The request field that contains the conversation.
@@ -134,7 +134,7 @@ pub trait WireConversation {
     fn role(&self, item: Value<'_>) -> Option<Role>;
 
     /// Returns the role of a conversation item and its parts, or what is wrong with the item.
-    fn turn<'a>(&self, item: Value<'a>) -> Result<(Role, Vec<Placed<'a>>), &'static str>;
+    fn turn<'a>(&self, item: Value<'a>) -> Result<(Role, Vec<PlacedPart<'a>>), &'static str>;
 
     /// Returns whether a conversation that is not a list is a single turn.
     fn is_turn_alone(&self, _conversation: Value<'_>) -> bool {
@@ -175,7 +175,7 @@ pub trait WireConversation {
 /// Builds the requests that Endmark derives from a client's request.
 pub trait WireAsk {
     /// See [`Request::asking`].
-    fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked>;
+    fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<ContinuationRequest>;
 
     /// See [`Request::asking_for_usage`].
     fn asking_for_usage(&self, _request: &Request) -> Option<Vec<u8>> {

@@ -176,13 +176,13 @@ pub(crate) fn endmark_field(endmark: Option<&RawValue>) -> String {
 
 /// Frames that are held back, each with its content.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Held {
+pub(crate) struct HeldFrames {
     frames: VecDeque<(Frame, Event)>,
     /// Whether they are ordered by group.
     gathered: bool,
 }
 
-impl Held {
+impl HeldFrames {
     pub(crate) fn push(&mut self, frame: Frame, event: &Event) {
         self.gathered = false;
         self.frames.push_back((frame, event.clone()));

@@ -46,7 +46,7 @@ pub enum Value {
 
 /// Why a file cannot be changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
+pub enum UnfitFile {
     /// It is not valid in its language.
     #[error("{0}")]
     Unreadable(String),
@@ -66,13 +66,13 @@ pub enum Unfit {
 
 /// A parsed file, ready to be changed.
 pub struct Document {
-    inner: Inner,
+    inner: ParsedDocument,
     has_mark: bool,
     /// Whether all lines end in CR LF.
     has_carriage_returns: bool,
 }
 
-enum Inner {
+enum ParsedDocument {
     Jsonc(Jsonc),
     Toml(Box<Toml>),
     Dotenv(Dotenv),
@@ -87,7 +87,7 @@ const MARK: char = '\u{feff}';
 
 impl Document {
     /// Parses it. A file that could not be written back exactly is refused before anything is changed.
-    pub fn parse(syntax: Syntax, text: &str) -> Result<Self, Unfit> {
+    pub fn parse(syntax: Syntax, text: &str) -> Result<Self, UnfitFile> {
         let body = text.strip_prefix(MARK);
         let has_mark = body.is_some();
         let body = body.unwrap_or(text);
@@ -95,20 +95,20 @@ impl Document {
             body.contains("\r\n") && body.matches('\n').count() == body.matches("\r\n").count();
         let lines = if has_carriage_returns { body.replace("\r\n", "\n") } else { body.to_owned() };
         let inner = match syntax {
-            Syntax::Jsonc => Inner::Jsonc(Jsonc::parse(&lines)?),
-            Syntax::Toml => Inner::Toml(Box::new(Toml::parse(&lines)?)),
-            Syntax::Dotenv => Inner::Dotenv(Dotenv::parse(&lines)?),
+            Syntax::Jsonc => ParsedDocument::Jsonc(Jsonc::parse(&lines)?),
+            Syntax::Toml => ParsedDocument::Toml(Box::new(Toml::parse(&lines)?)),
+            Syntax::Dotenv => ParsedDocument::Dotenv(Dotenv::parse(&lines)?),
         };
         let document = Self { inner, has_mark, has_carriage_returns };
-        if document.text() == text { Ok(document) } else { Err(Unfit::Unfaithful) }
+        if document.text() == text { Ok(document) } else { Err(UnfitFile::Unfaithful) }
     }
 
     /// Returns the current text.
     pub fn text(&self) -> String {
         let text = match &self.inner {
-            Inner::Jsonc(inner) => inner.text(),
-            Inner::Toml(inner) => inner.text(),
-            Inner::Dotenv(inner) => inner.text(),
+            ParsedDocument::Jsonc(inner) => inner.text(),
+            ParsedDocument::Toml(inner) => inner.text(),
+            ParsedDocument::Dotenv(inner) => inner.text(),
         };
         let text = if self.has_carriage_returns { text.replace('\n', "\r\n") } else { text };
         if self.has_mark { format!("{MARK}{text}") } else { text }
@@ -117,27 +117,27 @@ impl Document {
     /// Returns the value of a key, texts without their quotes, or `None` if it is missing.
     pub fn value(&self, path: &[&str]) -> Option<String> {
         match &self.inner {
-            Inner::Jsonc(inner) => inner.value(path),
-            Inner::Toml(inner) => inner.value(path),
-            Inner::Dotenv(inner) => inner.value(path),
+            ParsedDocument::Jsonc(inner) => inner.value(path),
+            ParsedDocument::Toml(inner) => inner.value(path),
+            ParsedDocument::Dotenv(inner) => inner.value(path),
         }
     }
 
     /// Returns all values in a table: names below it, joined by dots, and values. `None` if it is not a table.
     pub fn leaves(&self, path: &[&str]) -> Option<Vec<(String, String)>> {
         match &self.inner {
-            Inner::Jsonc(inner) => inner.leaves(path),
-            Inner::Toml(inner) => inner.leaves(path),
-            Inner::Dotenv(_) => None,
+            ParsedDocument::Jsonc(inner) => inner.leaves(path),
+            ParsedDocument::Toml(inner) => inner.leaves(path),
+            ParsedDocument::Dotenv(_) => None,
         }
     }
 
     /// Sets a key, and creates its parent tables.
-    pub fn set(&mut self, path: &[&str], value: &Value) -> Result<(), Unfit> {
+    pub fn set(&mut self, path: &[&str], value: &Value) -> Result<(), UnfitFile> {
         match &mut self.inner {
-            Inner::Jsonc(inner) => inner.set(path, value),
-            Inner::Toml(inner) => inner.set(path, value),
-            Inner::Dotenv(inner) => {
+            ParsedDocument::Jsonc(inner) => inner.set(path, value),
+            ParsedDocument::Toml(inner) => inner.set(path, value),
+            ParsedDocument::Dotenv(inner) => {
                 inner.set(path, value);
                 Ok(())
             }
@@ -147,38 +147,38 @@ impl Document {
     /// Returns the elements of a list, or `None` if it is not a list.
     pub fn list(&self, path: &[&str]) -> Option<Vec<serde_json::Value>> {
         match &self.inner {
-            Inner::Jsonc(inner) => inner.list(path),
-            Inner::Toml(_) | Inner::Dotenv(_) => None,
+            ParsedDocument::Jsonc(inner) => inner.list(path),
+            ParsedDocument::Toml(_) | ParsedDocument::Dotenv(_) => None,
         }
     }
 
     /// Appends an element to a list, and creates its parent tables.
-    pub fn append(&mut self, path: &[&str], element: &serde_json::Value) -> Result<(), Unfit> {
+    pub fn append(&mut self, path: &[&str], element: &serde_json::Value) -> Result<(), UnfitFile> {
         match &mut self.inner {
-            Inner::Jsonc(inner) => inner.append(path, element),
-            Inner::Toml(_) | Inner::Dotenv(_) => Err(Unfit::NoList(path.join("."))),
+            ParsedDocument::Jsonc(inner) => inner.append(path, element),
+            ParsedDocument::Toml(_) | ParsedDocument::Dotenv(_) => Err(UnfitFile::NoList(path.join("."))),
         }
     }
 
     /// Removes elements from the lists in a list.
     pub fn remove_elements(&mut self, path: &[&str], removal: &Removal<'_>) {
         match &mut self.inner {
-            Inner::Jsonc(inner) => inner.remove_elements(path, removal),
-            Inner::Toml(_) | Inner::Dotenv(_) => {}
+            ParsedDocument::Jsonc(inner) => inner.remove_elements(path, removal),
+            ParsedDocument::Toml(_) | ParsedDocument::Dotenv(_) => {}
         }
     }
 
     /// Sets a key, and everything below it, to its state in another document of the same language. Tables that become
     /// empty are removed, unless the other document has them.
-    pub fn take_from(&mut self, other: &Self, path: &[&str]) -> Result<(), Unfit> {
+    pub fn take_from(&mut self, other: &Self, path: &[&str]) -> Result<(), UnfitFile> {
         match (&mut self.inner, &other.inner) {
-            (Inner::Jsonc(inner), Inner::Jsonc(other)) => inner.take_from(other, path),
-            (Inner::Toml(inner), Inner::Toml(other)) => inner.take_from(other, path),
-            (Inner::Dotenv(inner), Inner::Dotenv(other)) => {
+            (ParsedDocument::Jsonc(inner), ParsedDocument::Jsonc(other)) => inner.take_from(other, path),
+            (ParsedDocument::Toml(inner), ParsedDocument::Toml(other)) => inner.take_from(other, path),
+            (ParsedDocument::Dotenv(inner), ParsedDocument::Dotenv(other)) => {
                 inner.take_from(other, path);
                 Ok(())
             }
-            _ => Err(Unfit::Unfaithful),
+            _ => Err(UnfitFile::Unfaithful),
         }
     }
 }

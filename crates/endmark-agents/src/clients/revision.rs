@@ -1,7 +1,7 @@
 //! Decides how a configuration file is changed and restored, on texts alone.
 
 use super::client::Setting;
-use super::document::{Document, Syntax, Unfit};
+use super::document::{Document, Syntax, UnfitFile};
 
 /// What is recorded beside a written file, to restore it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct Record {
 
 impl Record {
     /// Whether the file existed before although its original is lost: the written file had more than Endmark's keys.
-    pub fn has_lost_its_original(&self, syntax: Syntax, keys: Keys<'_>) -> Result<bool, Unfit> {
+    pub fn has_lost_its_original(&self, syntax: Syntax, keys: Keys<'_>) -> Result<bool, UnfitFile> {
         if self.original.is_some() {
             return Ok(false);
         }
@@ -41,7 +41,7 @@ pub struct Change {
 
 /// A key of Endmark's that was changed by another program since: it stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Left {
+pub struct KeptKey {
     /// Its key.
     pub key: String,
     /// The changed values of a table. The table stays whole: half of it could be invalid for its client.
@@ -71,13 +71,13 @@ pub enum Reversion {
     /// The file was not touched since: it becomes the original, or is removed.
     Exactly { original: Option<String>, changes: Vec<Change> },
     /// Other clients need it, too: only this client's keys are restored, and the record stays for the others.
-    Shared { record: Record, changes: Vec<Change>, left: Vec<Left> },
+    Shared { record: Record, changes: Vec<Change>, left: Vec<KeptKey> },
     /// It was touched since: only Endmark's keys are restored.
     OwnKeys {
         text: String,
         changes: Vec<Change>,
         /// Keys of Endmark's that were changed since; they stay.
-        left: Vec<Left>,
+        left: Vec<KeptKey>,
     },
 }
 
@@ -98,7 +98,7 @@ pub fn revise(
     record: Option<&Record>,
     settings: &[Setting],
     keys: Keys<'_>,
-) -> Result<Revision, Unfit> {
+) -> Result<Revision, UnfitFile> {
     let found = Document::parse(syntax, current.unwrap_or_default())?;
     let original = match (current, record) {
         (Some(current), Some(record)) if current == record.written => record.original.clone(),
@@ -133,7 +133,7 @@ pub fn revert(
     record: Option<&Record>,
     settings: &[Setting],
     keys: Keys<'_>,
-) -> Result<Reversion, Unfit> {
+) -> Result<Reversion, UnfitFile> {
     let now = Document::parse(syntax, current)?;
     if let Some(record) = record.filter(|record| record.written == current) {
         let mut before = Document::parse(syntax, record.original.as_deref().unwrap_or_default())?;
@@ -168,7 +168,7 @@ fn without_ours(
     record: &Record,
     settings: &[Setting],
     keys: Keys<'_>,
-) -> Result<String, Unfit> {
+) -> Result<String, UnfitFile> {
     let all = [keys.own, keys.others].concat();
     Ok(given_back(syntax, current, Some(record), settings, &all)?.0.text())
 }
@@ -179,7 +179,7 @@ fn differs(paths: &[&[&str]], one: &Document, other: &Document) -> bool {
 }
 
 /// Sets these keys to their original state.
-fn keep(paths: &[&[&str]], found: &Document, document: &mut Document) -> Result<(), Unfit> {
+fn keep(paths: &[&[&str]], found: &Document, document: &mut Document) -> Result<(), UnfitFile> {
     for path in paths {
         if found.value(path) != document.value(path) {
             document.take_from(found, path)?;
@@ -195,7 +195,7 @@ fn given_back(
     record: Option<&Record>,
     settings: &[Setting],
     owned: &[&[&str]],
-) -> Result<(Document, Vec<Left>), Unfit> {
+) -> Result<(Document, Vec<KeptKey>), UnfitFile> {
     let original = record.and_then(|record| record.original.as_deref()).unwrap_or_default();
     let original = Document::parse(syntax, original)?;
     let ours = if let Some(record) = record {
@@ -215,7 +215,7 @@ fn given_back(
             let changed: Vec<String> =
                 leaves.iter().filter(|leaf| is_theirs(leaf)).map(|(name, _)| name.clone()).collect();
             if !changed.is_empty() {
-                left.push(Left { key: key(), changed });
+                left.push(KeptKey { key: key(), changed });
             } else if original.leaves(path).as_ref() != Some(&leaves) {
                 document.take_from(&original, path)?;
             }
@@ -229,7 +229,7 @@ fn given_back(
         if value == expected {
             document.take_from(&original, path)?;
         } else if record.is_some() && expected.is_some() {
-            left.push(Left { key: key(), changed: Vec::new() });
+            left.push(KeptKey { key: key(), changed: Vec::new() });
         }
     }
     Ok((document, left))

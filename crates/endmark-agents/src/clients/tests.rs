@@ -1,7 +1,7 @@
 use endmark_config::Environment;
 
 use super::client::{file, owned, owned_by_others, settings};
-use super::revision::{Keys, Left, Record, revert, revise};
+use super::revision::{KeptKey, Keys, Record, revert, revise};
 use super::*;
 
 const ALL: [ClientChoice; 6] = [
@@ -105,7 +105,7 @@ fn of_a_file_that_was_touched_only_our_keys_go_back() {
     let back = revert(Syntax::Jsonc, &theirs, Some(&record), &[], keys(choice)).unwrap();
     let Reversion::OwnKeys { text, left, .. } = back else { panic!("{back:?}") };
     let key = "env.ANTHROPIC_BASE_URL".to_owned();
-    assert_eq!((text.as_str(), left), (theirs.as_str(), vec![Left { key, changed: Vec::new() }]));
+    assert_eq!((text.as_str(), left), (theirs.as_str(), vec![KeptKey { key, changed: Vec::new() }]));
     // Writing again takes the touched file, without our keys, for what it was.
     let again = written(choice, Some(&touched), Some(&record), "http://b");
     assert!(

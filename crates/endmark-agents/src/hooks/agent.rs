@@ -37,15 +37,15 @@ pub enum HookKind {
 
 /// An event at which an agent runs hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct At {
+pub struct HookEvent {
     /// Its name.
     pub event: &'static str,
     /// The tools or sources, if there is a choice.
     pub matcher: Option<&'static str>,
 }
 
-const fn at(event: &'static str, matcher: Option<&'static str>) -> At {
-    At { event, matcher }
+const fn at(event: &'static str, matcher: Option<&'static str>) -> HookEvent {
+    HookEvent { event, matcher }
 }
 
 /// Tools whose results are capped. Claude Code numbers the lines of `Read` after its hooks, which would be wrong
@@ -82,7 +82,7 @@ impl HookAgent {
     }
 
     /// Returns the events at which a hook of this kind runs; empty if the agent has none.
-    pub fn events(self, kind: HookKind) -> &'static [At] {
+    pub fn events(self, kind: HookKind) -> &'static [HookEvent] {
         match (self, kind) {
             (Self::Claude, HookKind::Tool) => const { &[at("PostToolUse", Some(CLAUDE_TOOLS))] },
             (Self::Codex, HookKind::Tool) => const { &[at("PostToolUse", None)] },
@@ -150,7 +150,7 @@ impl HookAgent {
     }
 
     /// Returns the entry in the settings that runs the command at the event.
-    pub(super) fn entry(self, at: At, kind: HookKind, command: &str) -> Value {
+    pub(super) fn entry(self, at: HookEvent, kind: HookKind, command: &str) -> Value {
         let hook = match self {
             Self::Claude | Self::Codex => {
                 json!({"type": "command", "command": command, "timeout": TIMEOUT_SECONDS})
@@ -184,12 +184,12 @@ impl HookAgent {
     }
 
     /// Returns the answer that replaces the tool's result by a shortened one.
-    pub(super) fn replaced(self, result: Shortened) -> Value {
+    pub(super) fn replaced(self, result: ShortenedResult) -> Value {
         match (self, result) {
-            (_, Shortened::Shaped(value)) => json!({
+            (_, ShortenedResult::Shaped(value)) => json!({
                 "hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": value},
             }),
-            (agent, Shortened::Text(text)) => agent.refused(&text),
+            (agent, ShortenedResult::Text(text)) => agent.refused(&text),
         }
     }
 
@@ -209,7 +209,7 @@ impl HookAgent {
 
 /// A shortened tool result, in its agent's form.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Shortened {
+pub(super) enum ShortenedResult {
     /// The same value with shorter texts in it: agents silently ignore any other shape.
     Shaped(Value),
     /// A text alone.

@@ -50,7 +50,7 @@ impl Record {
 }
 
 /// A decision, with the record after it.
-pub(super) struct Decided {
+pub(super) struct RecordedDecision {
     pub(super) decision: Decision,
     pub(super) record: Record,
     /// Whether the agent was released before.
@@ -92,7 +92,7 @@ impl Attempts {
     pub(super) fn change(
         &self,
         decide: impl FnOnce(&mut Record) -> Decision,
-    ) -> Result<Decided, CommandError> {
+    ) -> Result<RecordedDecision, CommandError> {
         let failed = |error: io::Error| unusable(&self.path, &error);
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true);
@@ -113,7 +113,7 @@ impl Attempts {
         let text = serde_json::to_vec(&record).map_err(|error| CommandError::Bug(error.to_string()))?;
         put(&self.path, &text).map_err(failed)?;
         forget_old(&self.folder, self.keep);
-        Ok(Decided { decision, record, was_released })
+        Ok(RecordedDecision { decision, record, was_released })
     }
 }
 

@@ -11,15 +11,15 @@ use endmark_config::Environment;
 use endmark_failure::{Check, CommandError};
 use serde_json::Value;
 
-use super::agent::{At, HookAgent, HookKind};
+use super::agent::{HookAgent, HookEvent, HookKind};
 use super::install::is_ours;
 use crate::clients::{ConfigurationFile, Document, Syntax};
 
 /// A hook in an agent's settings.
-struct Installed {
+struct InstalledHook {
     agent: HookAgent,
     kind: HookKind,
-    at: At,
+    at: HookEvent,
     command: String,
     file: PathBuf,
 }
@@ -54,7 +54,7 @@ pub async fn checks(environment: &Environment) -> Result<Vec<Check>, CommandErro
 }
 
 /// Returns Endmark's hooks in the settings of an agent.
-fn installed(environment: &Environment, agent: HookAgent) -> Result<Vec<Installed>, CommandError> {
+fn installed(environment: &Environment, agent: HookAgent) -> Result<Vec<InstalledHook>, CommandError> {
     let paths = [false, true].map(|is_project| agent.settings(is_project, environment));
     let mut installed = Vec::new();
     let mut seen = BTreeSet::new();
@@ -74,7 +74,7 @@ fn installed(environment: &Environment, agent: HookAgent) -> Result<Vec<Installe
                 let hooks = entries.iter().filter_map(|entry| entry.get("hooks")?.as_array()).flatten();
                 let commands = hooks.filter_map(|hook| hook.get("command").and_then(Value::as_str));
                 installed.extend(commands.filter(|command| is_ours(command, kind)).map(|command| {
-                    Installed { agent, kind, at, command: command.to_owned(), file: file.path.clone() }
+                    InstalledHook { agent, kind, at, command: command.to_owned(), file: file.path.clone() }
                 }));
             }
         }
@@ -82,7 +82,7 @@ fn installed(environment: &Environment, agent: HookAgent) -> Result<Vec<Installe
     Ok(installed)
 }
 
-async fn tried(hook: &Installed) -> Check {
+async fn tried(hook: &InstalledHook) -> Check {
     let name = format!("hooks.{}.{}", hook.agent.name(), hook.kind.name());
     let place = format!("{} in `{}`", hook.at.event, hook.file.display());
     match canary::fly(hook.agent, hook.kind, &hook.command).await {

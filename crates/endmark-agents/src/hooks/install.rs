@@ -10,8 +10,8 @@ use endmark_failure::CommandError;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::agent::{At, HookAgent, HookKind};
-use crate::clients::{ConfigurationFile, Document, Removal, Syntax, Unfit};
+use super::agent::{HookAgent, HookEvent, HookKind};
+use crate::clients::{ConfigurationFile, Document, Removal, Syntax, UnfitFile};
 
 pub(super) use command::is_ours;
 
@@ -101,7 +101,7 @@ pub struct HeldTo {
 }
 
 /// The planned changes of an agent's settings.
-pub struct Planned {
+pub struct PlannedChanges {
     file: ConfigurationFile,
     text: String,
     is_left_over: bool,
@@ -109,7 +109,7 @@ pub struct Planned {
     pub changes: Vec<Change>,
 }
 
-impl Planned {
+impl PlannedChanges {
     /// Returns the path of the agent's settings.
     pub fn path(&self) -> &Path {
         &self.file.path
@@ -122,7 +122,7 @@ impl Planned {
 }
 
 /// Reads an agent's settings, and plans the changes.
-pub fn plan(arguments: &Installation, environment: &Environment) -> Result<Planned, CommandError> {
+pub fn plan(arguments: &Installation, environment: &Environment) -> Result<PlannedChanges, CommandError> {
     let agent = arguments.agent;
     let path = agent.settings(arguments.is_for_project, environment).ok_or_else(|| {
         CommandError::input(
@@ -139,19 +139,19 @@ pub fn plan(arguments: &Installation, environment: &Environment) -> Result<Plann
     }?;
     let found = file.text.as_deref();
     let wanted = wanted(environment, arguments, &kinds)?;
-    let unfit = |error: Unfit| unfit(&file.path, &error);
+    let unfit = |error: UnfitFile| unfit(&file.path, &error);
     let (text, changes) = revised(found.unwrap_or_default(), arguments, &kinds, &wanted).map_err(unfit)?;
     let is_left_over = arguments.is_removal
         && !changes.is_empty()
         && text.trim() == "{}"
         && found == alone(arguments, &changes).map_err(unfit)?.as_deref();
-    Ok(Planned { file, text, is_left_over, changes })
+    Ok(PlannedChanges { file, text, is_left_over, changes })
 }
 
 /// A required entry of the settings.
-struct Wanted {
+struct RequiredEntry {
     kind: HookKind,
-    at: At,
+    at: HookEvent,
     entry: Value,
 }
 
@@ -159,7 +159,7 @@ fn wanted(
     environment: &Environment,
     arguments: &Installation,
     kinds: &[HookKind],
-) -> Result<Vec<Wanted>, CommandError> {
+) -> Result<Vec<RequiredEntry>, CommandError> {
     if arguments.is_removal {
         return Ok(Vec::new());
     }
@@ -168,14 +168,14 @@ fn wanted(
     let mut wanted = Vec::new();
     for &kind in kinds {
         let command = command::of(&program, kind, arguments)?;
-        let entry = |at: &At| {
+        let entry = |at: &HookEvent| {
             let mut entry = arguments.agent.entry(*at, kind, &command);
             let pattern =
                 arguments.findings.as_deref().filter(|it| kind == HookKind::Findings && !it.is_empty());
             if let Some(pattern) = pattern {
                 entry["matcher"] = pattern.into();
             }
-            Wanted { kind, at: *at, entry }
+            RequiredEntry { kind, at: *at, entry }
         };
         wanted.extend(arguments.agent.events(kind).iter().map(entry));
     }
@@ -187,8 +187,8 @@ fn revised(
     text: &str,
     arguments: &Installation,
     kinds: &[HookKind],
-    wanted: &[Wanted],
-) -> Result<(String, Vec<Change>), Unfit> {
+    wanted: &[RequiredEntry],
+) -> Result<(String, Vec<Change>), UnfitFile> {
     let mut document = Document::parse(Syntax::Jsonc, text)?;
     let mut changes = Vec::new();
     for &kind in kinds {
@@ -227,7 +227,7 @@ fn is_hook_of(hook: &Value, kind: HookKind) -> bool {
 }
 
 /// Returns a file with only these entries, as it would have been written.
-fn alone(arguments: &Installation, changes: &[Change]) -> Result<Option<String>, Unfit> {
+fn alone(arguments: &Installation, changes: &[Change]) -> Result<Option<String>, UnfitFile> {
     let mut document = Document::parse(Syntax::Jsonc, "")?;
     for kind in HookKind::ALL {
         for at in arguments.agent.events(kind) {
@@ -239,7 +239,7 @@ fn alone(arguments: &Installation, changes: &[Change]) -> Result<Option<String>,
     Ok(Some(document.text()))
 }
 
-fn unfit(path: &Path, error: &Unfit) -> CommandError {
+fn unfit(path: &Path, error: &UnfitFile) -> CommandError {
     let message = format!("`{}` cannot be used: {error}", path.display());
     CommandError::input(
         "unfit_file",

@@ -7,7 +7,7 @@ use std::path::Path;
 use endmark_config::{Environment, Settings};
 use endmark_failure::CommandError;
 use endmark_guard::{
-    Artifact, AttemptVerdict, Ceiling, Decision, Facts, Guard, Reason, Report, RetryPrompt, State, decide,
+    Artifact, Assessment, AttemptVerdict, Ceiling, Decision, Facts, Guard, Reason, RetryPrompt, State, decide,
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -17,7 +17,7 @@ use super::attempts::{Attempts, Record, hexadecimal};
 use super::event::Event;
 
 /// An agent that wants to stop, and what is checked.
-pub struct Stopped<'a> {
+pub struct StopRequest<'a> {
     /// The agent.
     pub agent: HookAgent,
     /// The event.
@@ -34,16 +34,16 @@ pub struct Stopped<'a> {
 
 /// Returns the answer to the event, or `None` if the agent may stop. `warn` gets messages for its user.
 pub fn stop(
-    stopped: &Stopped<'_>,
+    stopped: &StopRequest<'_>,
     settings: &Settings,
     environment: &Environment,
     warn: &dyn Fn(&str),
 ) -> Result<Option<Value>, CommandError> {
-    let Stopped { agent, event, named, text, guard, attempts: most } = *stopped;
+    let StopRequest { agent, event, named, text, guard, attempts: most } = *stopped;
     let resolved = |path| event.resolved(agent, environment, path);
     let name = named.to_string_lossy();
     let artifact = text.map(|text| Artifact::read_file(text, &name));
-    let report = artifact.as_ref().map_or_else(Report::of_missing, |artifact| guard.judge(artifact));
+    let report = artifact.as_ref().map_or_else(Assessment::of_missing, |artifact| guard.judge(artifact));
     let fingerprint = fingerprint(text, &report);
 
     let attempts = Attempts::open(settings, agent, event.session()?, &resolved(named))?;
@@ -88,7 +88,7 @@ pub fn stop(
 }
 
 /// Returns what follows this attempt. A released agent is not asked again in its session.
-fn follows(record: &Record, report: &Report, fingerprint: &str, attempts: u32) -> Decision {
+fn follows(record: &Record, report: &Assessment, fingerprint: &str, attempts: u32) -> Decision {
     let checks_pass = report.findings().is_empty();
     if !checks_pass && record.state == State::Released {
         return Decision::Release(record.reason.unwrap_or(Reason::ContextExhaustion));
@@ -110,7 +110,7 @@ fn follows(record: &Record, report: &Report, fingerprint: &str, attempts: u32) -
 }
 
 /// Returns a fingerprint of the artifact and its faults: equal if an attempt changed nothing.
-fn fingerprint(text: Option<&str>, report: &Report) -> String {
+fn fingerprint(text: Option<&str>, report: &Assessment) -> String {
     let mut hash = Sha256::new();
     hash.update(text.unwrap_or_default());
     for finding in report.findings() {

@@ -9,7 +9,7 @@ use endmark_process::read_regular;
 use endmark_store::{CapRequest, Keeper, LEAST_SHARE, cap_and_keep, share, size};
 use serde_json::Value;
 
-use super::agent::{HookAgent, Shortened};
+use super::agent::{HookAgent, ShortenedResult};
 use super::event::Event;
 
 /// The largest printed output that is read.
@@ -24,7 +24,7 @@ pub fn cap_result(
     mut keeper: Keeper,
     warn: &dyn Fn(&str),
 ) -> Result<Option<Value>, CommandError> {
-    let mut capping = Capping { asked: request, keeper: &mut keeper, not_kept: None };
+    let mut capping = ResultCapping { asked: request, keeper: &mut keeper, not_kept: None };
     let shortened = match agent {
         HookAgent::Claude => capping.shaped(event),
         HookAgent::Codex | HookAgent::Gemini => capping.text(agent, &event.tool_response),
@@ -36,15 +36,15 @@ pub fn cap_result(
     Ok(shortened?.map(|result| agent.replaced(result)))
 }
 
-struct Capping<'a> {
+struct ResultCapping<'a> {
     asked: CapRequest,
     keeper: &'a mut Keeper,
     not_kept: Option<String>,
 }
 
-impl Capping<'_> {
+impl ResultCapping<'_> {
     /// Returns a shortened text after a line about the cap, if the result is a text and too long.
-    fn text(&mut self, agent: HookAgent, response: &Value) -> Result<Option<Shortened>, CommandError> {
+    fn text(&mut self, agent: HookAgent, response: &Value) -> Result<Option<ShortenedResult>, CommandError> {
         let Some(text) = texts::text_of(response) else { return Ok(None) };
         if size(&text, self.asked.limits.unit) <= self.asked.limits.most {
             return Ok(None);
@@ -60,11 +60,11 @@ impl Capping<'_> {
         };
         let room = size(heading, self.asked.limits.unit);
         let capped = self.capped(&text, self.asked.limits.most.saturating_sub(room))?;
-        Ok(Some(Shortened::Text(format!("{heading}{capped}"))))
+        Ok(Some(ShortenedResult::Text(format!("{heading}{capped}"))))
     }
 
     /// Returns the same value with shorter texts in it.
-    fn shaped(&mut self, event: &Event) -> Result<Option<Shortened>, CommandError> {
+    fn shaped(&mut self, event: &Event) -> Result<Option<ShortenedResult>, CommandError> {
         let mut value = with_all_that_was_printed(event);
         let unit = self.asked.limits.unit;
         let mut found = texts::texts_in(&mut value);
@@ -77,7 +77,7 @@ impl Capping<'_> {
         for (text, _) in found.iter_mut().zip(&sizes).filter(|(_, size)| **size > share) {
             **text = self.capped(text, share)?;
         }
-        Ok(Some(Shortened::Shaped(value)))
+        Ok(Some(ShortenedResult::Shaped(value)))
     }
 
     fn capped(&mut self, text: &str, most: usize) -> Result<String, CommandError> {

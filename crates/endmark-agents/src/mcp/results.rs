@@ -24,7 +24,7 @@ pub(super) enum ResultError {
 }
 
 /// A changed message, with warnings about the change.
-pub(super) struct Changed {
+pub(super) struct ChangedMessage {
     pub(super) line: String,
     pub(super) warnings: Vec<Warning>,
 }
@@ -69,10 +69,12 @@ pub(super) fn capped(
     schema: Option<&Validator>,
     asked: &CapRequest,
     keeper: &mut Keeper,
-) -> Result<Option<Changed>, ResultError> {
-    let mut capping = Capping { asked, keeper, schema, warnings: Vec::new() };
+) -> Result<Option<ChangedMessage>, ResultError> {
+    let mut capping = ResultCapping { asked, keeper, schema, warnings: Vec::new() };
     let shortened = capping.shortened(line)?;
-    let changed = |line: String, capping: Capping<'_>| Ok(Some(Changed { line, warnings: capping.warnings }));
+    let changed = |line: String, capping: ResultCapping<'_>| {
+        Ok(Some(ChangedMessage { line, warnings: capping.warnings }))
+    };
     let text = shortened.as_deref().map_or(line, str::as_bytes);
     let bound = asked.limits.most.saturating_mul(LIMITED_PARTS + 1);
     let is_bounded = |text: &[u8]| {
@@ -87,14 +89,14 @@ pub(super) fn capped(
     if is_bounded(stripped.as_bytes()) { changed(stripped, capping) } else { Err(ResultError::TooLong) }
 }
 
-struct Capping<'a> {
+struct ResultCapping<'a> {
     asked: &'a CapRequest,
     keeper: &'a mut Keeper,
     schema: Option<&'a Validator>,
     warnings: Vec<Warning>,
 }
 
-impl Capping<'_> {
+impl ResultCapping<'_> {
     /// Returns the message with its known parts within their limits; `None` if they already are.
     fn shortened(&mut self, line: &[u8]) -> Result<Option<String>, ResultError> {
         let mut edits = Edits::new(line)?;

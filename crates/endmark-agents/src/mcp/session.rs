@@ -17,7 +17,7 @@ use super::read_tool;
 #[derive(Debug, Default)]
 pub(super) struct Session {
     /// Open requests by the value of their id: a server may write the id differently than the client.
-    awaited: HashMap<Id, Awaited>,
+    awaited: HashMap<Id, OpenRequest>,
     /// Schemas of structured results that tools declare, by tool name.
     schemas: HashMap<String, Arc<Validator>>,
     offers_read: bool,
@@ -66,7 +66,7 @@ impl Id {
 
 /// A request that is not answered yet.
 #[derive(Debug)]
-pub(super) struct Awaited {
+pub(super) struct OpenRequest {
     /// Its id, as the client wrote it.
     pub(super) id: String,
     /// Whether its response is a page of the list of tools.
@@ -123,12 +123,12 @@ impl Session {
             let is_for_tools = method == "tools/list";
             let name = || message.at("params.name").and_then(Value::text).map(Cow::into_owned);
             let tool = (method == "tools/call").then(|| name().unwrap_or_default());
-            self.awaited.insert(key, Awaited { id: id.raw().to_owned(), is_for_tools, tool });
+            self.awaited.insert(key, OpenRequest { id: id.raw().to_owned(), is_for_tools, tool });
         }
     }
 
     /// Removes and returns the request that a message of the server answers.
-    pub(super) fn answered(&mut self, message: Value<'_>) -> Option<Awaited> {
+    pub(super) fn answered(&mut self, message: Value<'_>) -> Option<OpenRequest> {
         if message.field("method").is_some() {
             return None;
         }
@@ -143,7 +143,7 @@ impl Session {
         }
     }
 
-    fn take(&mut self, id: Option<Value<'_>>) -> Option<Awaited> {
+    fn take(&mut self, id: Option<Value<'_>>) -> Option<OpenRequest> {
         self.awaited.remove(&Id::of(id?)?)
     }
 

@@ -41,13 +41,13 @@ const DRAIN: Duration = Duration::from_secs(1);
 pub type Warn = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// State shared by both directions.
-struct Shared {
+struct WrapState {
     session: Mutex<Session>,
     output: Mutex<io::Stdout>,
     is_client_gone: Mutex<bool>,
 }
 
-impl Shared {
+impl WrapState {
     fn session(&self) -> MutexGuard<'_, Session> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -94,7 +94,7 @@ pub fn wrap(
         // Nothing listens if the client went away first.
         let _ = ended.send(status);
     });
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(WrapState {
         session: Mutex::default(),
         output: Mutex::new(io::stdout()),
         is_client_gone: Mutex::new(false),
@@ -106,7 +106,7 @@ pub fn wrap(
     }
     let mut keeper = settings.keeper();
     let passed = output.map_or(Ok(()), |output| {
-        let mut passing = Passing { shared: &shared, asked: &asked, keeper: &mut keeper, warn };
+        let mut passing = ServerDirection { shared: &shared, asked: &asked, keeper: &mut keeper, warn };
         passing.pass(BufReader::new(output))
     });
     keeper.close();
@@ -145,7 +145,13 @@ fn started(command: &[OsString], group: &Group) -> io::Result<Child> {
 }
 
 /// Forwards the client's messages until its input ends.
-fn from_client(mut server: ChildStdin, shared: &Shared, settings: &Settings, limits: &Limits, warn: &Warn) {
+fn from_client(
+    mut server: ChildStdin,
+    shared: &WrapState,
+    settings: &Settings,
+    limits: &Limits,
+    warn: &Warn,
+) {
     let mut client = BufReader::new(io::stdin());
     let mut line = Vec::new();
     while let Ok(incoming @ (Incoming::Message | Incoming::TooLong(_))) =
@@ -179,14 +185,14 @@ fn from_client(mut server: ChildStdin, shared: &Shared, settings: &Settings, lim
 }
 
 /// The direction from the server to the client.
-struct Passing<'a> {
-    shared: &'a Shared,
+struct ServerDirection<'a> {
+    shared: &'a WrapState,
     asked: &'a CapRequest,
     keeper: &'a mut Keeper,
     warn: &'a Warn,
 }
 
-impl Passing<'_> {
+impl ServerDirection<'_> {
     fn pass(&mut self, mut server: impl BufRead) -> Result<(), CommandError> {
         let mut line = Vec::new();
         let failed = |error: io::Error| CommandError::Upstream {

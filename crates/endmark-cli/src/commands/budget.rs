@@ -1,7 +1,7 @@
 //! `endmark budget`: shows the state of budgets, or raises one for a session. (CX-7)
 
 use endmark_config::Effective;
-use endmark_console::reports::budgets::{Report, Row};
+use endmark_console::reports::budgets::{BudgetEntry, BudgetsReport};
 use endmark_context::budget::{Scope, Unit};
 use endmark_context::rate_from_dollars;
 use endmark_failure::CommandError;
@@ -37,7 +37,7 @@ pub(crate) fn run(context: &Context, arguments: &Budget) -> Result<Answer, Comma
     let rows = reader.budgets().map_err(failed)?;
     let rules = effective.settings.budget.for_gateway().rules;
     let keys = reader.keys().map_err(failed)?;
-    let report = Report { rows: rows.iter().map(|row| Row::of(row, &rules, &keys)).collect() };
+    let report = BudgetsReport { rows: rows.iter().map(|row| BudgetEntry::of(row, &rules, &keys)).collect() };
     let text = text(&report.rows, context.terminal.tables());
     Ok(Answer::yes(to_data(&report)?, text).with_warnings(report_warnings(&effective)))
 }
@@ -54,7 +54,7 @@ fn forfeited(effective: &Effective, instance: &str) -> Result<Answer, CommandErr
         ));
     }
     let text = format!("What was granted to {instance} and not spent is free again.\n");
-    Ok(Answer::yes(to_data(&Report { rows: Vec::new() })?, text)
+    Ok(Answer::yes(to_data(&BudgetsReport { rows: Vec::new() })?, text)
         .with_warnings(configuration_warnings(effective)))
 }
 
@@ -134,7 +134,7 @@ fn only(typed: &str, mut found: Vec<String>, unit: Unit) -> Result<String, Comma
 }
 
 /// Lists budgets for people.
-fn text(rows: &[Row], layout: Layout) -> String {
+fn text(rows: &[BudgetEntry], layout: Layout) -> String {
     if rows.is_empty() {
         return "No call was counted in a budget. Set one under [budget], as in `session_tokens = 850_000`.\n".to_owned();
     }
@@ -149,7 +149,7 @@ fn text(rows: &[Row], layout: Layout) -> String {
     layout.lines(columns, rows.iter().map(cells)).join("\n") + "\n"
 }
 
-fn cells(row: &Row) -> [Cell; 6] {
+fn cells(row: &BudgetEntry) -> [Cell; 6] {
     let unit = Unit::of_name(&row.unit);
     let subject: String = row.subject.chars().take(SUBJECT_CHARS).collect();
     let owner = match (row.scope.as_str(), subject.as_str()) {

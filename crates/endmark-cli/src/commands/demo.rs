@@ -37,7 +37,7 @@ pub(crate) fn run(context: &Context) -> Result<Answer, CommandError> {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report<'a> {
     scenes: Vec<SceneReport<'a>>,
-    log: Vec<recoveries::Row<'a>>,
+    log: Vec<recoveries::RecoveryEntry<'a>>,
 }
 
 #[derive(Serialize)]
@@ -49,7 +49,7 @@ struct SceneReport<'a> {
     through_endmark: ReplyReport<'a>,
     seams: Vec<usize>,
     whole: bool,
-    recovery: Option<recoveries::Report<'a>>,
+    recovery: Option<recoveries::RecoveriesReport<'a>>,
 }
 
 #[derive(Serialize)]
@@ -74,7 +74,7 @@ impl<'a> Report<'a> {
         };
         Self {
             scenes: told.scenes.iter().map(scene).collect(),
-            log: told.log.iter().map(recoveries::Row::of).collect(),
+            log: told.log.iter().map(recoveries::RecoveryEntry::of).collect(),
         }
     }
 }

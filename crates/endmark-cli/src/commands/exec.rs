@@ -3,8 +3,8 @@
 use std::io;
 use std::time::Instant;
 
-use endmark_envelope::Answering;
-use endmark_exec::{Answered, Capping, Tool};
+use endmark_envelope::AnswerRight;
+use endmark_exec::{CapPlan, Tool, ToolAnswer};
 use endmark_failure::{CommandError, Exit};
 
 use crate::arguments::exec::Exec;
@@ -26,7 +26,7 @@ pub(crate) fn run(context: &Context, arguments: &Exec) -> Result<Outcome, Comman
 }
 
 /// Returns the capping that `--cap` requests. Invalid limits are rejected before the command starts.
-fn capping(context: &Context, arguments: &Exec) -> Result<Option<Capping>, CommandError> {
+fn capping(context: &Context, arguments: &Exec) -> Result<Option<CapPlan>, CommandError> {
     let most = &arguments.most;
     if !arguments.cap {
         if most.chars.or(most.bytes).or(most.tokens).is_some() {
@@ -38,7 +38,7 @@ fn capping(context: &Context, arguments: &Exec) -> Result<Option<Capping>, Comma
     let effective = context.configuration(arguments.store.overrides())?;
     let settings = &effective.settings;
     let request = settings.cap_request(most.limit()?, arguments.max_items, u64::MAX)?;
-    Ok(Some(Capping::new(request, settings.keeper(), configuration_warnings(&effective))))
+    Ok(Some(CapPlan::new(request, settings.keeper(), configuration_warnings(&effective))))
 }
 
 /// From now on a second signal ends the process, although the runtime that watched signals is gone.
@@ -52,13 +52,13 @@ fn watch(context: &Context, started: Instant) {
 fn write(
     context: &Context,
     tool: &Tool<'_>,
-    answered: Answered,
+    answered: ToolAnswer,
     started: Instant,
 ) -> Result<Exit, CommandError> {
     let document = tool.fitted(answered, started.elapsed());
     let exit = Exit::of_code(document.exit_code());
     // The command has finished its work. A signal must not replace this answer with one that nothing was done.
-    let _right = Answering::claim_or_wait();
+    let _right = AnswerRight::claim_or_wait();
     watch(context, started);
     document.write_to(&mut JsonOutput::new(io::stdout().lock())).map_err(CommandError::Partial)?;
     Ok(exit)

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use endmark_failure::{CommandError, in_one_line};
-use endmark_guard::{Artifact, Finding, Guard, Judged, Report, Verdict, github, junit, sarif};
+use endmark_guard::{Artifact, AssessedArtifact, Assessment, Finding, Guard, Verdict, github, junit, sarif};
 use serde::Serialize;
 
 use crate::arguments::guard as arguments;
@@ -42,15 +42,16 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Guard) -> Result<Out
     for file in files {
         judged.push((name_of(file), judge(context, &guard, file)?));
     }
-    let judged: Vec<Judged<'_>> = judged.iter().map(|(path, report)| Judged { path, report }).collect();
+    let judged: Vec<AssessedArtifact<'_>> =
+        judged.iter().map(|(path, report)| AssessedArtifact { path, report }).collect();
     answer(&judged, arguments.to, context.terminal.output).map(Outcome::from)
 }
 
 /// Judges a file. A missing artifact is a finding and not an error: detecting it is the guard's purpose.
-fn judge(context: &Context, guard: &Guard, file: &Path) -> Result<Report, CommandError> {
+fn judge(context: &Context, guard: &Guard, file: &Path) -> Result<Assessment, CommandError> {
     let input = match Input::open_file(file, context.terminal) {
         Err(CommandError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-            return Ok(Report::of_missing());
+            return Ok(Assessment::of_missing());
         }
         opened => opened.map_err(criteria::with_next_step)?,
     };
@@ -93,7 +94,11 @@ struct ArtifactReport<'a> {
     findings: usize,
 }
 
-fn answer(judged: &[Judged<'_>], form: GuardForm, painter: Painter) -> Result<Answer, CommandError> {
+fn answer(
+    judged: &[AssessedArtifact<'_>],
+    form: GuardForm,
+    painter: Painter,
+) -> Result<Answer, CommandError> {
     let rendered = match form {
         GuardForm::Text => None,
         GuardForm::Github => Some(github(judged)),
@@ -131,7 +136,7 @@ fn answer(judged: &[Judged<'_>], form: GuardForm, painter: Painter) -> Result<An
     Ok(Answer::no_in_text(data, text, verdict.name(), message))
 }
 
-fn for_people(judged: &[Judged<'_>], painter: Painter) -> String {
+fn for_people(judged: &[AssessedArtifact<'_>], painter: Painter) -> String {
     let mut text = String::new();
     for one in judged {
         let verdict = one.report.verdict();

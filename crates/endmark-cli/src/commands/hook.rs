@@ -4,7 +4,7 @@ pub(crate) mod install;
 
 use std::io;
 
-use endmark_agents::hooks::{self, Event, HookKind, MOST_EVENT_BYTES, Stopped};
+use endmark_agents::hooks::{self, Event, HookKind, MOST_EVENT_BYTES, StopRequest};
 use endmark_failure::CommandError;
 use serde_json::Value;
 
@@ -68,7 +68,7 @@ fn stop(context: &Context, arguments: &Stop) -> Result<Option<Value>, CommandErr
         Err(CommandError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
         opened => Some(criteria::text_of(&path, opened?.bytes_up_to(criteria::MOST_BYTES)?)?),
     };
-    let stopped = Stopped {
+    let stopped = StopRequest {
         agent,
         event: &event,
         named,

@@ -3,7 +3,7 @@
 mod calls;
 mod show;
 
-use endmark_console::reports::recoveries::{self, Report, Row};
+use endmark_console::reports::recoveries::{self, RecoveriesReport, RecoveryEntry};
 use endmark_failure::CommandError;
 use endmark_store::{FinalStatus, LogFilter, Reader, StoreError};
 use serde_json::Value;
@@ -27,7 +27,10 @@ pub(crate) fn run(context: &Context, arguments: &Log) -> Result<Answer, CommandE
             let filter = LogFilter { final_status: arguments.status.map(status), ..LogFilter::default() };
             let rows =
                 reader.recent(arguments.limit, &filter).map_err(|error| CommandError::of_store(&error))?;
-            let data = to_data(&Report { rows: rows.iter().map(Row::of).collect(), calls: None })?;
+            let data = to_data(&RecoveriesReport {
+                rows: rows.iter().map(RecoveryEntry::of).collect(),
+                calls: None,
+            })?;
             Answer::yes(
                 data,
                 recoveries_view::text(&rows, context.terminal.tables()) + &recoveries_view::reasons(&rows),

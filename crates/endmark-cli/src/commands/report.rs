@@ -3,7 +3,7 @@
 mod text;
 
 use endmark_config::models;
-use endmark_console::reports::cuts::{Found, Report};
+use endmark_console::reports::cuts::{CutsReport, FoundCuts};
 use endmark_failure::CommandError;
 use endmark_store::Reader;
 
@@ -18,8 +18,9 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, Co
     let effective = context.configuration(arguments.store.overrides())?;
     let failed = |error| CommandError::of_store(&error);
     let reader = Reader::open(&effective.settings.files.store).map_err(failed)?;
-    let found = Found::read(&reader, seconds, &models(&effective.settings)).map_err(failed)?;
-    let report = Report::of(&found, &arguments.since, effective.settings.gateway.resume.continuation_tokens);
+    let found = FoundCuts::read(&reader, seconds, &models(&effective.settings)).map_err(failed)?;
+    let report =
+        CutsReport::of(&found, &arguments.since, effective.settings.gateway.resume.continuation_tokens);
     let text = text::text(&report, context.terminal.tables());
     Ok(Answer::yes(to_data(&report)?, text).with_warnings(report_warnings(&effective)))
 }

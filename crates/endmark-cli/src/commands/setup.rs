@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use endmark_agents::clients::{
-    self, Address, Change, Client, ClientChoice, ConfigurationFile, Document, Keys, Left, Record, Reversion,
-    Revision, Setting, Syntax, Unfit, address, without_password,
+    self, Address, Change, Client, ClientChoice, ConfigurationFile, Document, KeptKey, Keys, Record,
+    Reversion, Revision, Setting, Syntax, UnfitFile, address, without_password,
 };
 use endmark_config::Settings;
 use endmark_envelope::Warning;
@@ -346,35 +346,35 @@ impl<'a> Task<'a> {
         text
     }
 
-    fn unfit(&self, file: &ConfigurationFile, error: &Unfit) -> CommandError {
+    fn unfit(&self, file: &ConfigurationFile, error: &UnfitFile) -> CommandError {
         let path = file.path.display();
         let name = self.name();
         let (message, hint) = match error {
-            Unfit::Unreadable(reason) => (
+            UnfitFile::Unreadable(reason) => (
                 format!("`{path}` is no {} that can be read: {reason}", self.syntax().name()),
                 format!(
                     "Repair it, or add the lines that `endmark setup {name}` shows. Nothing was written."
                 ),
             ),
-            Unfit::NoTable(key) => (
+            UnfitFile::NoTable(key) => (
                 format!("`{path}`: `{key}` is no table, and there is no place for what has to be in it"),
                 format!(
                     "Look what it is for; `endmark setup {name}` shows what has to be there. Nothing was written."
                 ),
             ),
-            Unfit::IsTable(key) => (
+            UnfitFile::IsTable(key) => (
                 format!("`{path}`: `{key}` is a table, and would be lost"),
                 format!(
                     "Look what it is for; `endmark setup {name}` shows what has to be there. Nothing was written."
                 ),
             ),
-            Unfit::NoList(key) => (
+            UnfitFile::NoList(key) => (
                 format!("`{path}`: `{key}` is no list, and there is no place for what has to be in it"),
                 format!(
                     "Look what it is for; `endmark setup {name}` shows what has to be there. Nothing was written."
                 ),
             ),
-            Unfit::Unfaithful => (
+            UnfitFile::Unfaithful => (
                 format!("`{path}` cannot be changed without changing more of it than that"),
                 format!("Add the lines that `endmark setup {name}` shows. Nothing was written."),
             ),
@@ -382,14 +382,14 @@ impl<'a> Task<'a> {
         CommandError::input("unfit_file", message, hint)
     }
 
-    fn bug(&self, error: &Unfit) -> CommandError {
+    fn bug(&self, error: &UnfitFile) -> CommandError {
         CommandError::Bug(format!("what {} needs cannot be written: {error}", self.client.title))
     }
 }
 
 /// Warns about settings that were changed by someone else since, and were therefore not undone.
-fn left_alone(left: &[Left]) -> Vec<Warning> {
-    let message = |Left { key, changed }: &Left| {
+fn left_alone(left: &[KeptKey]) -> Vec<Warning> {
+    let message = |KeptKey { key, changed }: &KeptKey| {
         let changed = changed.iter().map(|name| format!("`{}`", in_one_line(name)));
         match changed.collect::<Vec<_>>().join(", ") {
             names if names.is_empty() => format!("`{key}` was set to something else since, and stays so"),

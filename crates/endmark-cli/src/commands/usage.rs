@@ -5,7 +5,7 @@ mod text;
 
 use endmark_config::models;
 use endmark_console::reports::span::{self, MomentError};
-use endmark_console::reports::usage::{EVER, Report};
+use endmark_console::reports::usage::{EVER, UsageReport};
 use endmark_failure::CommandError;
 use endmark_store::Reader;
 
@@ -29,7 +29,7 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, Co
     }
     let models = models(&effective.settings);
     let by = arguments.by.key();
-    let report = Report::read(&reader, by, &since, &until, &models).map_err(failed)?;
+    let report = UsageReport::read(&reader, by, &since, &until, &models).map_err(failed)?;
     let text = if arguments.csv {
         csv::text(by, &report.rows)
     } else {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use endmark_envelope::{
     DEFAULT_MAX_RESPONSE_BYTES, Document, Envelope, ErrorBody, FieldPath, FieldRules, Warning,
 };
-use endmark_exec::{Paging, capped_page};
+use endmark_exec::{PageRequest, capped_page};
 use endmark_failure::{CommandError, Exit};
 use serde::Serialize;
 use serde_json::Value;
@@ -144,7 +144,7 @@ impl Answer {
         };
         let document =
             envelope.with_max_response_bytes(usize::MAX).document().map_err(|error| bug(&error))?;
-        let paging = Paging {
+        let paging = PageRequest {
             list: &pages.list,
             command: &pages.asked,
             cursor: pages.cursor.as_deref(),

@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use endmark_config::Environment;
-use endmark_envelope::{Answering, Envelope, ErrorBody, Warning, WriteError};
+use endmark_envelope::{AnswerRight, Envelope, ErrorBody, Warning, WriteError};
 use endmark_failure::{CommandError, Exit, visible};
 
 use crate::arguments::ColorChoice;
@@ -54,7 +54,7 @@ impl Terminal {
             let exit = Exit::of_code(document.exit_code());
             // A signal handler may be answering instead; then this only waits for the process to end. Claim the right
             // to answer before locking standard output, or both would deadlock.
-            let _right = Answering::claim_or_wait();
+            let _right = AnswerRight::claim_or_wait();
             return written(document.write_to(&mut JsonOutput::new(io::stdout().lock())), exit);
         }
         let text = if io::stdout().is_terminal() {
@@ -92,7 +92,7 @@ impl Terminal {
             return exit;
         }
         let envelope = Envelope::<()>::failure(error.body()).with_warnings(warnings).with_duration(duration);
-        let _right = Answering::claim_or_wait();
+        let _right = AnswerRight::claim_or_wait();
         match envelope.write_to(&mut JsonOutput::new(io::stdout().lock())) {
             Err(failed) if !failed.is_unread() => self.complain(&error.body()),
             Ok(()) | Err(_) => {}

@@ -25,7 +25,10 @@ struct Page<T> {
 pub(super) async fn recoveries(store: &Store, query: Option<&str>) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(query, &reading::RECOVERIES)?;
     let (rows, next) = reading::recoveries(store, &query, query.limit(MAX_ROWS)?).await?;
-    let report = recoveries::Report { rows: rows.iter().map(recoveries::Row::of).collect(), calls: None };
+    let report = recoveries::RecoveriesReport {
+        rows: rows.iter().map(recoveries::RecoveryEntry::of).collect(),
+        calls: None,
+    };
     json_of(&Page { report, next })
 }
 
@@ -59,8 +62,8 @@ pub(super) async fn requests(
 ) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(query, &reading::REQUESTS)?;
     let page = reading::requests(store, &query, query.limit(MAX_ROWS)?).await?;
-    let rows = page.rows.iter().map(|row| requests::Row::of(row, &console.models)).collect();
-    json_of(&Page { report: requests::Report { rows }, next: reading::next_requests(&page) })
+    let rows = page.rows.iter().map(|row| requests::RequestEntry::of(row, &console.models)).collect();
+    json_of(&Page { report: requests::RequestsReport { rows }, next: reading::next_requests(&page) })
 }
 
 /// `compactions?before=&limit=`.
@@ -70,7 +73,7 @@ pub(super) async fn compactions(
 ) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(query, &reading::COMPACTIONS)?;
     let (rows, next) = reading::compactions(store, &query, query.limit(MAX_ROWS)?).await?;
-    json_of(&Page { report: compactions::Report { rows }, next })
+    json_of(&Page { report: compactions::CompactionsReport { rows }, next })
 }
 
 /// `budgets?after=&limit=`, as `endmark budget`.
@@ -81,7 +84,7 @@ pub(super) async fn budgets(
 ) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(query, &reading::BUDGETS)?;
     let (rows, next) = reading::budgets(console, store, &query, query.limit(MAX_ROWS)?).await?;
-    json_of(&Page { report: budgets::Report { rows }, next })
+    json_of(&Page { report: budgets::BudgetsReport { rows }, next })
 }
 
 /// What `endmark runs` answers.

@@ -29,5 +29,5 @@ pub(super) async fn report(
     let query = Query::parse(query, &["since"])?;
     let since = query.owned("since").unwrap_or_else(|| "7d".to_owned());
     let read = reading::report(console, store, &since).await?;
-    json_of(&cuts::Report::of(&read, &since, console.continuation_tokens))
+    json_of(&cuts::CutsReport::of(&read, &since, console.continuation_tokens))
 }

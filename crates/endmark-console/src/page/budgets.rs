@@ -14,7 +14,7 @@ use crate::answer::{ConsoleBody, Failure};
 use crate::console::{Console, Visit};
 use crate::query::Query;
 use crate::reading;
-use crate::reports::budgets::Row;
+use crate::reports::budgets::BudgetEntry;
 
 /// The address of the page.
 const PLACE: &str = "/endmark/budgets";
@@ -42,7 +42,7 @@ pub(super) struct Standing {
 
 impl Standing {
     /// Returns the state of a budget now, in seconds since 1970. A forecast extends the pace of the window so far.
-    pub(super) fn of(row: &Row, zone: &Zone, now: u64) -> Self {
+    pub(super) fn of(row: &BudgetEntry, zone: &Zone, now: u64) -> Self {
         let limit = limit(row).unwrap_or(0);
         let share = |amount: u64| if limit > 0 { ratio(amount, limit) * 100.0 } else { 0.0 };
         let (spent, held) = (share(row.spent), share(row.held));
@@ -62,7 +62,7 @@ impl Standing {
         standing
     }
 
-    fn pace(&mut self, row: &Row, (begin, end): (u64, u64), now: u64) -> String {
+    fn pace(&mut self, row: &BudgetEntry, (begin, end): (u64, u64), now: u64) -> String {
         let passed = ratio(now.saturating_sub(begin), end - begin);
         if passed * 100.0 < ENOUGH_OF_WINDOW || row.spent == 0 {
             return "Too early for a forecast.".to_owned();
@@ -163,12 +163,13 @@ pub(super) async fn page(console: &Console, store: &Store, query: Option<&str>) 
     let query = Query::parse(query, &reading::BUDGETS)?;
     let (rows, next) = reading::budgets(console, store, &query, ROWS).await?;
     let now = words::now();
-    let is_current = |row: &Row| {
+    let is_current = |row: &BudgetEntry| {
         let period = Period::of_window(&row.window);
         period.window(Moment::from_unix_seconds(now), &console.zone) == row.window
     };
-    let (current, past): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| is_current(row));
-    let (sessions, windows): (Vec<&Row>, Vec<&Row>) =
+    let (current, past): (Vec<&BudgetEntry>, Vec<&BudgetEntry>) =
+        rows.iter().partition(|row| is_current(row));
+    let (sessions, windows): (Vec<&BudgetEntry>, Vec<&BudgetEntry>) =
         current.into_iter().partition(|row| row.scope == Scope::Session.name());
     let standings: Vec<Standing> =
         windows.iter().chain(&sessions).map(|row| Standing::of(row, &console.zone, now)).collect();
@@ -176,7 +177,7 @@ pub(super) async fn page(console: &Console, store: &Store, query: Option<&str>) 
         li.history { "spent" } li.history.light { "held by calls under way" } li.line { "forecast for the end of the window" }
         li.warnings { "warnings at 80 and 95%" }
     } };
-    let section = |id: &str, name: &str, beside: &Markup, rows: &[&Row]| {
+    let section = |id: &str, name: &str, beside: &Markup, rows: &[&BudgetEntry]| {
         html! {
             @if !rows.is_empty() { (card(id, &html! { (name) }, beside, &html! { ul.budgets { @for row in rows { (item(console, row, now)) } } })) }
         }
@@ -218,7 +219,7 @@ fn state(standings: &[Standing]) -> Markup {
     } }
 }
 
-fn item(console: &Console, row: &Row, now: u64) -> Markup {
+fn item(console: &Console, row: &BudgetEntry, now: u64) -> Markup {
     let standing = Standing::of(row, &console.zone, now);
     let (class, is_limited) = (standing.class(), limit(row).is_some());
     let words_class = match class {
@@ -244,7 +245,7 @@ fn item(console: &Console, row: &Row, now: u64) -> Markup {
 }
 
 /// Returns whose budget it is.
-pub(super) fn whose(row: &Row) -> Markup {
+pub(super) fn whose(row: &BudgetEntry) -> Markup {
     match row.scope.as_str() {
         "session" => html! { "session " (layout::hash(&row.subject)) },
         "key" => html! { "key " (layout::client(&row.subject)) },
@@ -262,7 +263,7 @@ fn period(window: &str) -> String {
     }
 }
 
-fn raise_form(console: &Console, row: &Row, is_open: bool) -> Markup {
+fn raise_form(console: &Console, row: &BudgetEntry, is_open: bool) -> Markup {
     let unit = if row.unit == Unit::NanoUsd.name() { "dollars" } else { "tokens" };
     let id = format!("raise-{}-{}", row.subject, row.unit);
     html! { details open[is_open] {
@@ -300,11 +301,12 @@ pub(super) async fn raise(console: &Console, visit: &Visit) -> Result<Response<C
 }
 
 /// Returns the budgets of the current windows that are near their end, the fullest first.
-pub(super) async fn near_their_end(console: &Console, store: &Store) -> Result<Vec<Row>, Failure> {
+pub(super) async fn near_their_end(console: &Console, store: &Store) -> Result<Vec<BudgetEntry>, Failure> {
     let (rules, zone, now) = (console.rules.clone(), console.zone.clone(), words::now());
     let found = store.read(move |reader| near(reader, &rules, &zone, now)).await?;
     let (rows, keys) = found;
-    let mut rows: Vec<Row> = rows.iter().map(|row| Row::of(row, &console.rules, &keys)).collect();
+    let mut rows: Vec<BudgetEntry> =
+        rows.iter().map(|row| BudgetEntry::of(row, &console.rules, &keys)).collect();
     rows.sort_by(|one, other| share(other).total_cmp(&share(one)));
     Ok(rows)
 }
@@ -340,30 +342,30 @@ fn near(
     Ok((found, keys))
 }
 
-fn share(row: &Row) -> f64 {
+fn share(row: &BudgetEntry) -> f64 {
     limit(row).map_or(0.0, |limit| ratio(row.spent.saturating_add(row.held), limit))
 }
 
 /// Returns the limit, if the budget is configured.
-fn limit(row: &Row) -> Option<u64> {
+fn limit(row: &BudgetEntry) -> Option<u64> {
     row.limit.map(|limit| limit.saturating_add(row.extra))
 }
 
 /// The limit of a budget.
-pub(super) fn limit_in_words(row: &Row) -> Markup {
+pub(super) fn limit_in_words(row: &BudgetEntry) -> Markup {
     let unit = if row.unit == Unit::NanoUsd.name() { "" } else { " tokens" };
     limit(row).map_or_else(|| html! { "no limit any more" }, |limit| html! { (amount(row, limit)) (unit) })
 }
 
 /// An amount of a budget, with all of its digits in `title`.
-pub(super) fn amount(row: &Row, amount: u64) -> Markup {
+pub(super) fn amount(row: &BudgetEntry, amount: u64) -> Markup {
     if row.unit == Unit::NanoUsd.name() {
         return html! { span title={ "$" (dollars(amount)) } { (words::money(amount)) } };
     }
     html! { span title=(amount) { (words::tokens(amount)) } }
 }
 
-fn roughly(row: &Row, amount: u64) -> String {
+fn roughly(row: &BudgetEntry, amount: u64) -> String {
     if row.unit == Unit::NanoUsd.name() { words::money(amount) } else { words::tokens(amount) }
 }
 
@@ -371,8 +373,8 @@ fn roughly(row: &Row, amount: u64) -> String {
 mod tests {
     use super::*;
 
-    fn row(window: &str, spent: u64, held: u64) -> Row {
-        Row {
+    fn row(window: &str, spent: u64, held: u64) -> BudgetEntry {
+        BudgetEntry {
             scope: "all".to_owned(),
             subject: String::new(),
             window: window.to_owned(),
@@ -388,7 +390,7 @@ mod tests {
     #[test]
     fn a_budget_is_forecast_by_the_pace_of_its_window() {
         let noon = Moment::parse("2026-11-26 12:00").unwrap().unix_seconds();
-        let at = |row: &Row, zone: &str| Standing::of(row, &zone.parse().unwrap(), noon);
+        let at = |row: &BudgetEntry, zone: &str| Standing::of(row, &zone.parse().unwrap(), noon);
         let fits = at(&row("2026-11-26", 400_000, 0), "UTC");
         assert_eq!((fits.class(), fits.forecast()), ("history", "About 800k by its end: it fits."));
         let short = at(&row("2026-11-26", 600_000, 10_000), "UTC");

@@ -47,7 +47,7 @@ pub(super) async fn compactions(
 }
 
 /// Compactions as a table.
-pub(super) fn table(rows: &[compactions::Row]) -> Markup {
+pub(super) fn table(rows: &[compactions::CompactionEntry]) -> Markup {
     let now = words::now();
     let table = html! {
         table {
@@ -79,7 +79,7 @@ pub(super) fn link(handle: &str) -> Markup {
 }
 
 /// Writes how much is no longer in full, by kind.
-pub(super) fn dropped(row: &compactions::Row) -> String {
+pub(super) fn dropped(row: &compactions::CompactionEntry) -> String {
     let counts: Vec<String> = row.dropped.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     if counts.is_empty() { "unknown".to_owned() } else { counts.join(", ") }
 }

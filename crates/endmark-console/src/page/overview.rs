@@ -16,8 +16,8 @@ use super::{requests, words};
 use crate::answer::Failure;
 use crate::console::{Console, Visit};
 use crate::query::Query;
-use crate::reports::cuts::{self, Found};
-use crate::reports::usage::{Report as Sums, UsageKey};
+use crate::reports::cuts::{self, FoundCuts};
+use crate::reports::usage::{UsageKey, UsageReport as Sums};
 
 /// The address of the page.
 const PLACE: &str = "/endmark/";
@@ -54,8 +54,8 @@ const SPANS: [Span; 3] = [
 /// The data of the page.
 struct Seen {
     now: u64,
-    found: Found,
-    before: Found,
+    found: FoundCuts,
+    before: FoundCuts,
     sums: Sums,
     sums_before: Sums,
     /// Replies by hour, of the last day.
@@ -82,8 +82,8 @@ impl Seen {
         first.reverse();
         Ok(Self {
             now: words::now(),
-            found: Found::read(reader, seconds, models)?,
-            before: Found::read_before(reader, seconds, models)?,
+            found: FoundCuts::read(reader, seconds, models)?,
+            before: FoundCuts::read_before(reader, seconds, models)?,
             sums: Sums::read(reader, UsageKey::Day, &since, crate::reports::usage::EVER.1, models)?,
             sums_before: Sums::read(reader, UsageKey::Day, &long_since, &since, models)?,
             hours,
@@ -111,7 +111,7 @@ struct Counts {
 }
 
 impl Counts {
-    fn of(report: &cuts::Report<'_>) -> Self {
+    fn of(report: &cuts::CutsReport<'_>) -> Self {
         let sum = |words: &[&str]| -> u64 {
             report.cuts.iter().filter(|cut| words.contains(&cut.outcome)).map(|cut| cut.replies).sum()
         };
@@ -136,7 +136,7 @@ pub(super) async fn page(console: &Console, visit: &Visit) -> Result<Markup, Fai
         span.ok_or_else(|| Failure::BadRequest(format!("`span` is `{typed}`: it can be 24h, 7d or 30d")))?;
     let models = Arc::clone(&console.models);
     let seen = store.read(move |reader| Seen::read(reader, span.4, &models)).await?;
-    let report = cuts::Report::of(&seen.found, span.0, console.continuation_tokens);
+    let report = cuts::CutsReport::of(&seen.found, span.0, console.continuation_tokens);
     let frame = Frame {
         place: PLACE,
         title: "Overview",
@@ -149,7 +149,7 @@ pub(super) async fn page(console: &Console, visit: &Visit) -> Result<Markup, Fai
             frame.page(console, &first::nothing_yet(&visit.head.headers, store.refusals().len() as u64))
         );
     }
-    let before = cuts::Report::of(&seen.before, span.0, console.continuation_tokens);
+    let before = cuts::CutsReport::of(&seen.before, span.0, console.continuation_tokens);
     let items = attention::items(console, store, &seen).await?;
     let (now, then) = (Counts::of(&report), Counts::of(&before));
     let is_first_day = seen.is_first_day();
@@ -207,7 +207,7 @@ fn state(counts: Counts, requests: u64, (since, _, when, ..): Span) -> Markup {
     } }
 }
 
-type Half<'a, 'b> = (Counts, &'a cuts::Report<'b>);
+type Half<'a, 'b> = (Counts, &'a cuts::CutsReport<'b>);
 
 /// The four figures, each with its history and the change from the previous span.
 fn figures(
@@ -256,7 +256,7 @@ fn figures(
     } }
 }
 
-fn cost(seen: &Seen, report: &cuts::Report<'_>, before: &str) -> Markup {
+fn cost(seen: &Seen, report: &cuts::CutsReport<'_>, before: &str) -> Markup {
     let (total, earlier) = (&seen.sums.total, seen.sums_before.total.nano_usd);
     let by_day = |sums: &Sums| -> Vec<f64> {
         #[expect(clippy::cast_precision_loss, reason = "a sparkline is coarse")]
@@ -302,7 +302,7 @@ fn points(now: (u64, u64), then: (u64, u64), more_is_better: bool, before: &str)
 }
 
 /// Returns for each day its replies, the cut ones, and those that were made whole.
-fn days(found: &Found, report: &cuts::Report<'_>) -> BTreeMap<String, [u64; 3]> {
+fn days(found: &FoundCuts, report: &cuts::CutsReport<'_>) -> BTreeMap<String, [u64; 3]> {
     let mut days: BTreeMap<String, [u64; 3]> = BTreeMap::new();
     for day in &report.days {
         days.entry(day.day.to_owned()).or_default()[0] += day.replies;

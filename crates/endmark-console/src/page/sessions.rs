@@ -15,7 +15,7 @@ use crate::console::Console;
 use crate::query::Query;
 use crate::reading;
 use crate::reports::requests::{is_recovery, total};
-use crate::reports::session::Report;
+use crate::reports::session::SessionReport;
 
 /// The address of the list.
 const PLACE: &str = "/endmark/sessions";
@@ -137,7 +137,7 @@ fn turns(calls: &[UsageRow]) -> Vec<Turn<'_>> {
     turns
 }
 
-fn head(report: &Report, turns: &[Turn<'_>], count: u64, models: &Models) -> Markup {
+fn head(report: &SessionReport, turns: &[Turn<'_>], count: u64, models: &Models) -> Markup {
     let newest = turns.last().map(|turn| turn.call);
     let compacted = report.compactions.len() as u64;
     let cut = turns.iter().filter(|turn| turn.cut).count() as u64;
@@ -168,7 +168,7 @@ fn context_of(call: &UsageRow) -> u64 {
     tokens(call).iter().map(|segment| segment.amount).sum()
 }
 
-fn figures(report: &Report, calls: &[UsageRow], turns: &[Turn<'_>], models: &Models) -> Markup {
+fn figures(report: &SessionReport, calls: &[UsageRow], turns: &[Turn<'_>], models: &Models) -> Markup {
     let newest = turns.last().map(|turn| turn.call);
     let now = newest.map_or(0, context_of);
     let recoveries = total(calls.iter().filter(|call| is_recovery(call)), models);
@@ -191,7 +191,7 @@ fn figures(report: &Report, calls: &[UsageRow], turns: &[Turn<'_>], models: &Mod
 }
 
 /// The tokens of each turn, where the session was compacted, what was capped, and the limit as a line.
-fn picture(report: &Report, turns: &[Turn<'_>], count: u64, models: &Models) -> Markup {
+fn picture(report: &SessionReport, turns: &[Turn<'_>], count: u64, models: &Models) -> Markup {
     let first_turn = count.saturating_sub(turns.len() as u64);
     let is_dense = turns.len() > 40;
     let every = if is_dense { 10 } else { 5 };
@@ -284,7 +284,7 @@ fn table(turns: &[Turn<'_>]) -> Markup {
     html! { details.data { summary { "Show as a table" } div.tall { (scroll("Tokens by turn", &rows)) } } }
 }
 
-fn outputs(report: &Report) -> Markup {
+fn outputs(report: &SessionReport) -> Markup {
     let now = words::now();
     let heading = html! { "Capped outputs " span.count { (report.outputs.len()) } };
     card(
@@ -306,7 +306,7 @@ fn outputs(report: &Report) -> Markup {
     )
 }
 
-fn compactions(report: &Report, turns: &[Turn<'_>]) -> Markup {
+fn compactions(report: &SessionReport, turns: &[Turn<'_>]) -> Markup {
     let now = words::now();
     let heading = html! { "Compactions " span.count { (report.compactions.len()) } };
     card(

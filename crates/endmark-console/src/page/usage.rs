@@ -10,7 +10,7 @@ use crate::answer::Failure;
 use crate::console::Console;
 use crate::query::Query;
 use crate::reading;
-use crate::reports::usage::{Report, Row, Total, UsageKey};
+use crate::reports::usage::{Total, UsageKey, UsageReport, UsageSum};
 
 /// The address of the page.
 const PLACE: &str = "/endmark/usage";
@@ -45,7 +45,7 @@ pub(super) async fn page(console: &Console, store: &Store, query: Option<&str>) 
 }
 
 /// The tokens of each day as columns.
-fn plot(report: &Report) -> Markup {
+fn plot(report: &UsageReport) -> Markup {
     let newest = report.rows.iter().rev().take(MAX_DAYS).rev();
     let columns: Vec<Column> = newest
         .map(|row| {
@@ -88,7 +88,7 @@ fn sparse(mut columns: Vec<Column>) -> Vec<Column> {
 }
 
 /// Sums as a table.
-pub(super) fn table(report: &Report) -> Markup {
+pub(super) fn table(report: &UsageReport) -> Markup {
     let rows = html! {
         table {
             thead { tr {
@@ -111,7 +111,7 @@ pub(super) fn table(report: &Report) -> Markup {
     }
 }
 
-fn line(row: &Row) -> Markup {
+fn line(row: &UsageSum) -> Markup {
     html! { tr {
         @match row.by {
             UsageKey::Session => td { (layout::session(&row.key)) },

@@ -7,15 +7,15 @@ use serde::Serialize;
 /// Budgets by window.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Report {
+pub struct BudgetsReport {
     /// Budgets by window, the newest first.
-    pub rows: Vec<Row>,
+    pub rows: Vec<BudgetEntry>,
 }
 
 /// One budget in one window.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Row {
+pub struct BudgetEntry {
     /// Whose it is: `session`, `key`, `model` or `all`.
     pub scope: String,
     /// Which session, key or model; empty for all.
@@ -36,7 +36,7 @@ pub struct Row {
     pub closed: bool,
 }
 
-impl Row {
+impl BudgetEntry {
     /// Makes the report of a row, with its rule or key.
     pub fn of(row: &BudgetRow, rules: &[Rule], keys: &[Key]) -> Self {
         let of_key = keys

@@ -10,15 +10,15 @@ use super::zoned;
 /// Compactions, the newest first.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Report {
+pub struct CompactionsReport {
     /// One each.
-    pub rows: Vec<Row>,
+    pub rows: Vec<CompactionEntry>,
 }
 
 /// One compaction.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Row {
+pub struct CompactionEntry {
     /// Its number.
     pub id: i64,
     /// The hash of the client's credential; empty without one.
@@ -44,7 +44,7 @@ pub struct Row {
     pub dropped: BTreeMap<String, u64>,
 }
 
-impl From<CompactionRow> for Row {
+impl From<CompactionRow> for CompactionEntry {
     fn from(row: CompactionRow) -> Self {
         Self {
             id: row.id,

@@ -16,7 +16,7 @@ const DOLLAR_PLACES: usize = 6;
 /// The report of the ledger about a span of time.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Report<'a> {
+pub struct CutsReport<'a> {
     /// The requested span.
     pub since: &'a str,
     /// Requests in all.
@@ -93,12 +93,12 @@ pub struct Spent {
 
 /// The data of a report.
 #[derive(Debug)]
-pub struct Found {
+pub struct FoundCuts {
     read: UsageReport,
     spent: Spent,
 }
 
-impl Found {
+impl FoundCuts {
     /// Reads the last `seconds` seconds, priced by this table.
     ///
     /// # Errors
@@ -168,9 +168,9 @@ pub struct Estimate {
     pub method: &'static str,
 }
 
-impl<'a> Report<'a> {
+impl<'a> CutsReport<'a> {
     /// Makes the report.
-    pub fn of(found: &'a Found, since: &'a str, continuation_tokens: u64) -> Self {
+    pub fn of(found: &'a FoundCuts, since: &'a str, continuation_tokens: u64) -> Self {
         let read = &found.read;
         let sum = |of: fn(&UsageSummary) -> u64| read.days.iter().map(of).sum();
         let left: Vec<&CutSummary> = read.cuts.iter().filter(|cut| cut.outcome == "cut").collect();

@@ -11,8 +11,8 @@ use super::zoned;
 #[expect(missing_docs, reason = "they have the names of what they report")]
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Report<'a> {
-    pub rows: Vec<Row<'a>>,
+pub struct RecoveriesReport<'a> {
+    pub rows: Vec<RecoveryEntry<'a>>,
     /// The upstream calls of the request, for `log show`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls: Option<Vec<CallReport<'a>>>,
@@ -23,7 +23,7 @@ pub struct Report<'a> {
 #[expect(missing_docs, reason = "they have the names of what they report")]
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Row<'a> {
+pub struct RecoveryEntry<'a> {
     pub id: i64,
     pub task_id: &'a str,
     pub turn_number: i64,
@@ -51,7 +51,7 @@ pub struct Row<'a> {
     pub pieces: Option<Vec<PieceReport<'a>>>,
 }
 
-impl<'a> Row<'a> {
+impl<'a> RecoveryEntry<'a> {
     /// The report of a row.
     pub fn of(row: &'a LogRow) -> Self {
         Self {
@@ -110,18 +110,18 @@ pub struct PieceSeam<'a> {
 }
 
 /// The recovery for programs.
-pub fn explained(recovery: &Recovery) -> Report<'_> {
+pub fn explained(recovery: &Recovery) -> RecoveriesReport<'_> {
     let rows = recovery.rows.iter().map(|row| {
         let pieces = recovery.pieces_of(row.id).map(PieceReport::of).collect();
-        Row { pieces: Some(pieces), ..Row::of(row) }
+        RecoveryEntry { pieces: Some(pieces), ..RecoveryEntry::of(row) }
     });
-    Report { rows: rows.collect(), calls: None }
+    RecoveriesReport { rows: rows.collect(), calls: None }
 }
 
 /// As `explained`, with the upstream calls. A request without a cut has only these.
-pub fn in_full<'a>(recovery: Option<&'a Recovery>, calls: &'a [UsageRow]) -> Report<'a> {
-    let report = recovery.map_or(Report { rows: Vec::new(), calls: None }, explained);
-    Report { calls: Some(calls.iter().map(CallReport::of).collect()), ..report }
+pub fn in_full<'a>(recovery: Option<&'a Recovery>, calls: &'a [UsageRow]) -> RecoveriesReport<'a> {
+    let report = recovery.map_or(RecoveriesReport { rows: Vec::new(), calls: None }, explained);
+    RecoveriesReport { calls: Some(calls.iter().map(CallReport::of).collect()), ..report }
 }
 
 impl<'a> PieceReport<'a> {

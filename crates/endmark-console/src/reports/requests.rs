@@ -10,14 +10,14 @@ use endmark_context::Models;
 
 /// Requests, the newest first.
 #[derive(Debug, Serialize)]
-pub struct Report<'a> {
+pub struct RequestsReport<'a> {
     /// One each.
-    pub rows: Vec<Row<'a>>,
+    pub rows: Vec<RequestEntry<'a>>,
 }
 
 /// One request.
 #[derive(Debug, Serialize)]
-pub struct Row<'a> {
+pub struct RequestEntry<'a> {
     /// Its id.
     pub request_id: &'a str,
     /// Its outcome: one of the header, or `recovering`, `cancelled`, `interrupted`, `failed`, `unread` or `refused`.
@@ -27,7 +27,7 @@ pub struct Row<'a> {
     /// The usage and cost of all its calls.
     pub total: Total,
     /// The cut parts of its reply.
-    pub cuts: Vec<recoveries::Row<'a>>,
+    pub cuts: Vec<recoveries::RecoveryEntry<'a>>,
     /// Its upstream calls.
     pub calls: Vec<CallReport<'a>>,
     /// The gateway's own error, if it refused the request.
@@ -72,7 +72,7 @@ impl<'a> From<&'a RefusedRequest> for Refusal<'a> {
     }
 }
 
-impl<'a> Row<'a> {
+impl<'a> RequestEntry<'a> {
     /// Returns the report of a request, priced by this table.
     pub fn of(row: &'a RequestRow, models: &Models) -> Self {
         Self {
@@ -80,7 +80,7 @@ impl<'a> Row<'a> {
             outcome: &row.outcome,
             is_worth_a_look: row.is_worth_a_look(),
             total: total(&row.calls, models),
-            cuts: row.cuts.iter().map(recoveries::Row::of).collect(),
+            cuts: row.cuts.iter().map(recoveries::RecoveryEntry::of).collect(),
             calls: row.calls.iter().map(CallReport::of).collect(),
             refusal: row.refusal.as_ref().map(Refusal::from),
         }

@@ -12,13 +12,13 @@ const MAX_ROWS: u32 = 1_000;
 
 /// Everything about a session.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct SessionReport {
     /// Its hash.
     pub session: String,
     /// The sums of its calls, by model.
-    pub usage: usage::Report,
+    pub usage: usage::UsageReport,
     /// Its compactions, newest first.
-    pub compactions: Vec<compactions::Row>,
+    pub compactions: Vec<compactions::CompactionEntry>,
     /// Capped tool results that occurred in it first and whose full values are kept, newest first.
     pub outputs: Vec<Output>,
     /// Supervised runs whose calls it has, the newest first.
@@ -41,7 +41,7 @@ pub struct Output {
     pub created_at: String,
 }
 
-impl Report {
+impl SessionReport {
     /// Reads everything about a session, or returns `None` if there is nothing.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Report {
     pub fn read(reader: &Reader, session: &str, models: &Models) -> Result<Option<Self>, StoreError> {
         let report = Self {
             session: session.to_owned(),
-            usage: usage::Report::of_session(reader, session, models)?,
+            usage: usage::UsageReport::of_session(reader, session, models)?,
             compactions: reader.compactions_of(session, MAX_ROWS)?.into_iter().map(Into::into).collect(),
             outputs: reader.outputs_of(session, MAX_ROWS)?.into_iter().map(Output::from).collect(),
             runs: reader.runs_of(session, MAX_ROWS)?.into_iter().map(AgentRun::from).collect(),

@@ -47,19 +47,19 @@ impl UsageKey {
 /// Sums of calls, with all of them together.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Report {
+pub struct UsageReport {
     /// The dimension of the sums.
     pub by: &'static str,
     /// The sums, the most expensive first; days in order.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>"))]
-    pub rows: Vec<Row>,
+    pub rows: Vec<UsageSum>,
     /// All of them together.
     pub total: Total,
     /// The day that the table of prices is from.
     pub prices_as_of: String,
 }
 
-impl Report {
+impl UsageReport {
     /// Sums the calls that began from `since` on and before `until`, as the store writes moments.
     ///
     /// # Errors
@@ -135,7 +135,7 @@ pub struct Total {
 
 /// One sum under its key. It is written as an object whose first field has the key's own name.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub struct UsageSum {
     /// The dimension of the sum.
     pub by: UsageKey,
     /// The session, model, key, upstream, day or purpose.
@@ -144,7 +144,7 @@ pub struct Row {
     pub total: Total,
 }
 
-impl Serialize for Row {
+impl Serialize for UsageSum {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         struct Named<'a> {
@@ -286,16 +286,16 @@ impl<'a> Sums<'a> {
     }
 
     /// The rows, the dearest first (days in their order), and their sum.
-    pub fn finish(self) -> (Vec<Row>, Total) {
+    pub fn finish(self) -> (Vec<UsageSum>, Total) {
         let mut total = Total::default();
-        let mut rows: Vec<Row> = Vec::new();
+        let mut rows: Vec<UsageSum> = Vec::new();
         for (key, sum) in self.rows {
             total.add(&sum);
-            rows.push(Row { by: self.by, key, total: sum.priced() });
+            rows.push(UsageSum { by: self.by, key, total: sum.priced() });
         }
         if self.by != UsageKey::Day {
             let weight =
-                |row: &Row| (row.total.nano_usd, row.total.prompt_tokens + row.total.completion_tokens);
+                |row: &UsageSum| (row.total.nano_usd, row.total.prompt_tokens + row.total.completion_tokens);
             rows.sort_by_key(|row| std::cmp::Reverse(weight(row)));
         }
         (rows, total.priced())

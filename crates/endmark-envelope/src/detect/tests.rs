@@ -1,6 +1,6 @@
 use super::*;
 
-fn evidence<'a>(value: impl Into<Received<'a>>, rule: &FieldRule) -> Option<Evidence> {
+fn evidence<'a>(value: impl Into<ReceivedValue<'a>>, rule: &FieldRule) -> Option<Evidence> {
     detect_cut(value, rule).map(|cut| cut.evidence)
 }
 

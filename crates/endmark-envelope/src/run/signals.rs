@@ -8,7 +8,7 @@ use std::time::Instant;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::Answering;
+use super::AnswerRight;
 use crate::envelope::Envelope;
 use crate::error::ErrorBody;
 
@@ -21,7 +21,7 @@ pub(super) fn answer(started: Instant) -> io::Result<()> {
     let wait = move || {
         let mut is_repeated = false;
         for signal in signals.forever() {
-            match Answering::claim() {
+            match AnswerRight::claim() {
                 Some(answering) => process::exit(i32::from(answer_one(answering, signal, started))),
                 // The answer is already being written. A second signal ends the process at once.
                 None if is_repeated => process::exit(i32::from(error_of(signal).exit_code)),
@@ -32,7 +32,7 @@ pub(super) fn answer(started: Instant) -> io::Result<()> {
     thread::Builder::new().name("signals".to_owned()).spawn(wait).map(drop)
 }
 
-fn answer_one(answering: Answering, signal: i32, started: Instant) -> u8 {
+fn answer_one(answering: AnswerRight, signal: i32, started: Instant) -> u8 {
     let error = error_of(signal);
     let code = error.exit_code;
     let envelope = Envelope::<()>::failure(error).with_duration(started.elapsed());

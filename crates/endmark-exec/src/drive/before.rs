@@ -7,7 +7,7 @@ use std::{ffi::OsString, fs::File};
 use endmark_envelope::{ErrorBody, FieldPath, Phase};
 use endmark_failure::{CommandError, Exit};
 use endmark_process::read_regular_text;
-use endmark_process::{Signals, SpoolError, Spooled, Stdin, signals, spool};
+use endmark_process::{Signals, SpoolError, SpooledInput, Stdin, signals, spool};
 
 use crate::limits::{self, Misfit};
 use crate::manifest::{self, MAX_MANIFEST_BYTES, Manifest, PayloadLimit};
@@ -108,8 +108,8 @@ async fn stdin(
     };
     tokio::select! {
         read = reading => match read {
-            Ok(Ok(Spooled::Within(file))) => checked(file, &manifest.stdin_fields),
-            Ok(Ok(Spooled::TooLarge { actual })) => {
+            Ok(Ok(SpooledInput::Within(file))) => checked(file, &manifest.stdin_fields),
+            Ok(Ok(SpooledInput::TooLarge { actual })) => {
                 let mut error = too_large(&TooLarge { field: "stdin".to_owned(), limit, actual, unit: "bytes" });
                 // It was not read to its end.
                 error.message = format!("`stdin` has more than {limit} bytes, at most {limit}");

@@ -5,7 +5,7 @@ use std::io::{Cursor, ErrorKind, Read};
 use endmark_context::cap::LEAST_LIMIT;
 use endmark_envelope::{FieldPath, TRUNCATION_MARKER, Warning};
 use endmark_failure::CommandError;
-use endmark_process::Ran;
+use endmark_process::FinishedCommand;
 use endmark_store::{CapRequest, EachChunk, Handle, Keeper, cap_chunks_and_keep, refused};
 
 use super::{TOO_LARGE_HINT, unended};
@@ -21,21 +21,21 @@ const NOT_CAPPED: &str = "NOT_CAPPED";
 const TO_DO: &str = "set TMPDIR to a folder with room for all of it, or pipe the command into `endmark cap`";
 
 /// How the output of a tool is capped.
-pub struct Capping {
+pub struct CapPlan {
     asked: CapRequest,
     keeper: Keeper,
     handle: Option<Handle>,
     warnings: Vec<Warning>,
 }
 
-impl Capping {
+impl CapPlan {
     /// Caps as requested. The warnings are added to the answer.
     pub fn new(request: CapRequest, keeper: Keeper, warnings: Vec<Warning>) -> Self {
         Self { asked: request, keeper, handle: None, warnings }
     }
 
     /// Returns the data of a command within the limits. A failure here loses the cap, never the answer.
-    pub(super) fn within(&mut self, mut data: Data, ran: &mut Ran, kind: OutputKind) -> Data {
+    pub(super) fn within(&mut self, mut data: Data, ran: &mut FinishedCommand, kind: OutputKind) -> Data {
         data.warnings.append(&mut self.warnings);
         match self.capped(data.clone(), ran, kind) {
             Ok(data) => data,
@@ -47,7 +47,12 @@ impl Capping {
         }
     }
 
-    fn capped(&mut self, data: Data, ran: &mut Ran, kind: OutputKind) -> Result<Data, CommandError> {
+    fn capped(
+        &mut self,
+        data: Data,
+        ran: &mut FinishedCommand,
+        kind: OutputKind,
+    ) -> Result<Data, CommandError> {
         let is_all_captured = ran.output.is_whole();
         let mut source: Box<dyn Read> = match ran.copy.take() {
             _ if is_all_captured => Box::new(Cursor::new(ran.output.head.clone())),

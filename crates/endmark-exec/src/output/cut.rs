@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// A value in the data that is incomplete.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Cut {
+pub(crate) struct IncompleteValue {
     /// Its JSON Pointer into the data.
     pub(crate) pointer: String,
     pub(crate) original: Option<Size>,
@@ -13,7 +13,7 @@ pub(crate) struct Cut {
     pub(crate) message: String,
 }
 
-impl Cut {
+impl IncompleteValue {
     /// Returns its path from the document's root.
     pub(super) fn path(&self, data: &Value) -> FieldPath {
         path(data, &self.pointer)

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use endmark_envelope::{Size, Warning};
 use endmark_text::detect::detect_strict;
-use endmark_text::{Completed, Format, UnfinishedKind, Verdict, complete, replace_lone_surrogates};
+use endmark_text::{CompletedText, Format, UnfinishedKind, Verdict, complete, replace_lone_surrogates};
 use serde_json::Value;
 
 use super::lost::{lost, with_infinite_as_text};
-use super::{Cut, Data, Fault, NO_OUTPUT, text};
+use super::{Data, IncompleteValue, JsonFault, NO_OUTPUT, text};
 use endmark_process::Captured;
 
 /// The most open brackets that are reported, the innermost first.
@@ -95,14 +95,14 @@ pub(super) fn guess(captured: &Captured) -> Option<Data> {
 }
 
 /// Returns what is missing after an output that is text only because it is the beginning of JSON.
-pub(super) fn beginning(captured: &Captured) -> Option<Cut> {
+pub(super) fn beginning(captured: &Captured) -> Option<IncompleteValue> {
     let text = decoded(captured);
     if !captured.is_whole() || !text.trim_ascii_start().starts_with(['{', '[']) {
         return None;
     }
     let completed = complete(text.trim_end().as_bytes(), &Format::Jsonl).ok()?;
     let is_structure = |kind: UnfinishedKind| matches!(kind, UnfinishedKind::Object | UnfinishedKind::Array);
-    completed.unfinished().any(|place| is_structure(place.kind)).then(|| Cut {
+    completed.unfinished().any(|place| is_structure(place.kind)).then(|| IncompleteValue {
         pointer: "/text".to_owned(),
         original: None,
         message: "it is JSON that ends in the middle".to_owned(),
@@ -116,11 +116,11 @@ fn decoded(captured: &Captured) -> Cow<'_, str> {
 }
 
 /// Returns the settled beginning of cut JSON, closed, with its cuts.
-fn closed(captured: &Captured, text: &str, shape: Shape) -> Result<Data, Fault> {
+fn closed(captured: &Captured, text: &str, shape: Shape) -> Result<Data, JsonFault> {
     let format = shape.format();
     let verdict = detect_strict(text.as_bytes(), &format).verdict;
     if let Verdict::Malformed { index, reason } = verdict {
-        return Err(Fault::Malformed { index, reason });
+        return Err(JsonFault::Malformed { index, reason });
     }
     let completed = complete(text.as_bytes(), &format).unwrap_or_default();
     let value = if completed.text.is_empty() {
@@ -128,7 +128,7 @@ fn closed(captured: &Captured, text: &str, shape: Shape) -> Result<Data, Fault> 
     } else {
         shape.parse(&completed.text).map_err(|error| unreadable(&completed.text, &error))?
     };
-    let fault = captured.is_whole().then_some(Fault::Truncated { bytes: captured.bytes });
+    let fault = captured.is_whole().then_some(JsonFault::Truncated { bytes: captured.bytes });
     let is_cut = !captured.is_whole() || verdict != Verdict::Whole;
     if !is_cut {
         return Ok(Data::whole(value));
@@ -138,14 +138,14 @@ fn closed(captured: &Captured, text: &str, shape: Shape) -> Result<Data, Fault> 
 }
 
 /// Returns the fault of well-formed JSON that cannot be data: nested too deeply, or with half a surrogate pair.
-fn unreadable(text: &str, error: &serde_json::Error) -> Fault {
+fn unreadable(text: &str, error: &serde_json::Error) -> JsonFault {
     let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
     let before = lines.map(str::len).sum::<usize>();
-    Fault::Malformed { index: before + error.column().saturating_sub(1), reason: error.to_string() }
+    JsonFault::Malformed { index: before + error.column().saturating_sub(1), reason: error.to_string() }
 }
 
 /// Returns the unfinished values in the data: the root first, then the innermost ones.
-fn cuts(captured: &Captured, completed: &Completed, shape: Shape) -> Vec<Cut> {
+fn cuts(captured: &Captured, completed: &CompletedText, shape: Shape) -> Vec<IncompleteValue> {
     let why = if captured.is_whole() {
         "the tool's output ends in the middle"
     } else {
@@ -155,7 +155,7 @@ fn cuts(captured: &Captured, completed: &Completed, shape: Shape) -> Vec<Cut> {
         Shape::One => String::new(),
         Shape::Many => format!("/{}", completed.value),
     };
-    let whole = Cut {
+    let whole = IncompleteValue {
         pointer: String::new(),
         // A tool that was stopped does not report the full size.
         original: (!captured.is_whole())
@@ -164,7 +164,7 @@ fn cuts(captured: &Captured, completed: &Completed, shape: Shape) -> Vec<Cut> {
     };
     let places = completed.unfinished();
     let skipped = places.len().saturating_sub(MOST_CUTS);
-    let inner = places.skip(skipped).map(|place| Cut {
+    let inner = places.skip(skipped).map(|place| IncompleteValue {
         pointer: format!("{prefix}{}", place.pointer),
         original: None,
         message: match (place.kind, place.left_out) {

@@ -54,7 +54,7 @@ fn cut_json_is_closed_and_every_cut_is_named() {
             OutputKind::Json,
         );
         assert_eq!(cut.value, json!({"items": [{"id": 1}, {"id": 2, "title": "Har…[truncated]"}]}));
-        assert!(matches!(cut.fault, Some(Fault::Truncated { .. })));
+        assert!(matches!(cut.fault, Some(JsonFault::Truncated { .. })));
         assert_eq!(fields(&cut), ["data", "data.items", "data.items[1]", "data.items[1].title"]);
         assert_eq!((cut.warnings[3].returned_bytes, cut.warnings[3].truncated_length), (Some(3), Some(3)));
     }
@@ -69,10 +69,10 @@ fn cut_json_is_closed_and_every_cut_is_named() {
 fn what_is_no_json_is_shown_as_text_with_what_is_wrong() {
     let wrong = data("usage: tool FILE", OutputKind::Json);
     assert_eq!(wrong.value, json!({"text": "usage: tool FILE"}));
-    assert!(matches!(wrong.fault, Some(Fault::Malformed { index: 0, .. })), "{wrong:?}");
+    assert!(matches!(wrong.fault, Some(JsonFault::Malformed { index: 0, .. })), "{wrong:?}");
     let unreadable = "[".repeat(5000) + &"]".repeat(5000);
     let deep = data(&unreadable, OutputKind::Json);
-    assert!(matches!(deep.fault, Some(Fault::Malformed { .. })));
+    assert!(matches!(deep.fault, Some(JsonFault::Malformed { .. })));
     assert_eq!(deep.value["text"], unreadable);
 }
 

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use endmark_envelope::Size;
 use serde_json::{Map, Value};
 
-use super::{Cut, Data};
+use super::{Data, IncompleteValue};
 use endmark_process::Captured;
 
 /// Up to this many bytes, an output that is not UTF-8 is also returned as Base64, so that no byte is lost.
@@ -43,7 +43,7 @@ pub(super) fn read(captured: &Captured, max_response_bytes: usize) -> Data {
         Some(tail) => {
             members.insert("text".to_owned(), Value::from(beginning(&captured.head)));
             insert_tail(&mut members, captured, last(tail, max_tail));
-            cuts.push(Cut {
+            cuts.push(IncompleteValue {
                 pointer: "/text".to_owned(),
                 original: Some(Size { bytes: captured.bytes, chars: captured.characters }),
                 message: "the output is larger than what is kept of it; its end is in `data.tail`".to_owned(),

@@ -10,7 +10,7 @@ fn document(data: Value) -> Document {
 fn ask(items: &[Value], limit: usize, cursor: Option<&str>) -> Result<Document, PageError> {
     let list = FieldPath::data().key("items");
     let command = ["list".into()];
-    let paging = Paging { list: &list, command: &command, cursor, max_response_bytes: limit };
+    let paging = PageRequest { list: &list, command: &command, cursor, max_response_bytes: limit };
     page(document(json!({"items": items, "more": "text"})), &paging)
 }
 
@@ -33,8 +33,12 @@ fn a_list_that_fits_is_as_it_is_and_a_cursor_belongs_to_its_command() {
     assert_eq!(first.warnings[0].field, Some(FieldPath::data().key("items")));
     assert_eq!(first.warnings[0].original_bytes, Some(serde_json::to_string(&items).unwrap().len() as u64));
     let list = FieldPath::data().key("items");
-    let other =
-        Paging { list: &list, command: &["other".into()], cursor: Some(&cursor), max_response_bytes: 2000 };
+    let other = PageRequest {
+        list: &list,
+        command: &["other".into()],
+        cursor: Some(&cursor),
+        max_response_bytes: 2000,
+    };
     assert_eq!(
         page(document(json!({"items": items})), &other).map_err(code),
         Err("INVALID_CURSOR".to_owned())
@@ -72,7 +76,7 @@ fn warnings_go_with_their_items() {
     let mut before = 0;
     loop {
         let paging =
-            Paging { list: &list, command: &[], cursor: cursor.as_deref(), max_response_bytes: 2000 };
+            PageRequest { list: &list, command: &[], cursor: cursor.as_deref(), max_response_bytes: 2000 };
         let page = page(document.clone(), &paging).unwrap();
         for warning in &page.warnings {
             if let Some([_, Segment::Index(index), _]) = warning.field.as_ref().map(FieldPath::segments) {

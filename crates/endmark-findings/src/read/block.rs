@@ -6,9 +6,9 @@ use endmark_text::CodeFence;
 
 use super::Remarks;
 use super::coverage::dimensions_in;
-use super::draft::{Draft, Finished};
-use super::evidence::{Collecting, Step};
-use super::grammar::{Event, START, Said, any_field, event, headline, in_json, item, mentioned};
+use super::draft::{Draft, DraftOutcome};
+use super::evidence::{EvidenceCollector, Step};
+use super::grammar::{Event, NamedValue, START, any_field, event, headline, in_json, item, mentioned};
 use super::header::Header;
 use super::key::Key;
 use super::lines::Line;
@@ -38,7 +38,7 @@ pub(super) struct Block {
     pub(super) unread: u32,
     draft: Option<Draft>,
     /// The field that the next line may continue.
-    last: Option<Last>,
+    last: Option<LastField>,
     /// The fields of a finding without a first line. It is counted but not parsed.
     nameless: Option<Vec<Key>>,
     /// Whether the previous line was ignored. Consecutive ignored lines share one remark.
@@ -57,7 +57,7 @@ pub(super) struct Block {
 
 /// The last field, which the next line may continue.
 #[derive(Debug, Clone, Copy)]
-struct Last {
+struct LastField {
     key: Key,
     indent: usize,
     /// Whether it has no value yet.
@@ -67,7 +67,7 @@ struct Last {
 
 /// The effect of a line on a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Closed {
+pub(super) enum BlockEffect {
     /// The result is still open.
     Open,
     /// The line is a checkpoint.
@@ -99,10 +99,10 @@ impl Block {
     }
 
     /// Processes the next line.
-    pub(super) fn line(&mut self, line: &Line<'_>, remarks: &mut Remarks) -> Closed {
+    pub(super) fn line(&mut self, line: &Line<'_>, remarks: &mut Remarks) -> BlockEffect {
         let event = event(&line.text);
         if self.is_evidence(line, &event, remarks) {
-            return Closed::Open;
+            return BlockEffect::Open;
         }
         if let Some(fence) = self.ignored {
             self.goes_on_unknown(line, &event);
@@ -114,16 +114,16 @@ impl Block {
             if self.ignored.is_none() {
                 self.quoted.clear();
             }
-            return Closed::Open;
+            return BlockEffect::Open;
         }
         let was_ignoring = std::mem::take(&mut self.is_ignoring);
         match event {
-            Event::Start => return Closed::Restarted,
-            Event::End => return Closed::Ended,
-            Event::Turn => return Closed::Turned,
-            Event::Checkpoint => return Closed::Checkpoint,
+            Event::Start => return BlockEffect::Restarted,
+            Event::End => return BlockEffect::Ended,
+            Event::Turn => return BlockEffect::Turned,
+            Event::Checkpoint => return BlockEffect::Checkpoint,
             Event::Blank => {
-                self.last = self.last.map(|last| Last { is_behind_blank: true, ..last });
+                self.last = self.last.map(|last| LastField { is_behind_blank: true, ..last });
                 if let Some(draft) = &mut self.draft {
                     draft.is_ended_by_blank |= line.is_empty();
                 }
@@ -153,7 +153,7 @@ impl Block {
             Event::Rule => self.last = None,
             Event::Other | Event::Text => self.text(line, &event, was_ignoring, remarks),
         }
-        Closed::Open
+        BlockEffect::Open
     }
 
     /// Takes a line as evidence, and returns whether it is.
@@ -213,10 +213,11 @@ impl Block {
         self.last = self.last.filter(|last| last.key != Key::Unknown);
     }
 
-    fn field(&mut self, said: Said<'_>, line: &Line<'_>, remarks: &mut Remarks) {
-        let Said { key, value } = said;
+    fn field(&mut self, said: NamedValue<'_>, line: &Line<'_>, remarks: &mut Remarks) {
+        let NamedValue { key, value } = said;
         let position = line.begins();
-        let last = Last { key, indent: line.indent(), is_open: value.is_empty(), is_behind_blank: false };
+        let last =
+            LastField { key, indent: line.indent(), is_open: value.is_empty(), is_behind_blank: false };
         if key.is_of_header() {
             self.last = Some(last);
             // A value that is cut in the middle is dropped.
@@ -251,7 +252,7 @@ impl Block {
         let Some(draft) = &mut self.draft else { return };
         if key == Key::Of(Field::Evidence) {
             self.last = None;
-            draft.set_evidence(Collecting::new(last.indent, value));
+            draft.set_evidence(EvidenceCollector::new(last.indent, value));
             draft.is_in_evidence = true;
         } else if line.is_settled {
             self.last = Some(last);
@@ -290,7 +291,7 @@ impl Block {
             let sign = id.map(|id| Sign::named(Some(id), "", line.begins())).or_else(of_line);
             return self.signs.extend(sign);
         }
-        let goes_on = |last: &Last| {
+        let goes_on = |last: &LastField| {
             let is_deeper = line.indent() > last.indent && !last.is_behind_blank;
             is_deeper || last.is_open && (more.is_some() || !last.is_behind_blank)
         };
@@ -312,11 +313,11 @@ impl Block {
             && let Some(is_new) = self.carries(kind, was_ignoring, name, value)
         {
             let (key, indent) = (Key::Unknown, line.indent());
-            let last = Last { key, indent, is_open: value.is_empty(), is_behind_blank: false };
+            let last = LastField { key, indent, is_open: value.is_empty(), is_behind_blank: false };
             self.last = is_new.then_some(last);
             return;
         }
-        self.last = self.last.map(|last| Last { is_open: false, is_behind_blank: true, ..last });
+        self.last = self.last.map(|last| LastField { is_open: false, is_behind_blank: true, ..last });
         (self.is_ignoring, self.is_behind_text) = (true, true);
         let mentioned = mentioned(&line.text).or_else(|| in_json(&line.text));
         self.is_behind_mention = mentioned.is_some();
@@ -362,7 +363,8 @@ impl Block {
     /// Whether a line is indented deeper than an unknown field in block form, in a finding with the severity in its
     /// first line.
     fn is_below_unknown(&self, line: &Line<'_>) -> bool {
-        let is_below = |last: Last| last.key == Key::Unknown && last.is_open && line.indent() > last.indent;
+        let is_below =
+            |last: LastField| last.key == Key::Unknown && last.is_open && line.indent() > last.indent;
         self.last.is_some_and(is_below) && self.draft.as_ref().is_some_and(|draft| draft.is_headed)
     }
 
@@ -401,13 +403,13 @@ impl Block {
     }
 
     /// Adds a finished finding.
-    pub(super) fn take(&mut self, finished: Finished, remarks: &mut Remarks) {
+    pub(super) fn take(&mut self, finished: DraftOutcome, remarks: &mut Remarks) {
         let (read, said) = match finished {
-            Finished::Template(position) => {
+            DraftOutcome::Template(position) => {
                 self.templates += 1;
                 return remarks.add(RemarkKind::Template, "[F…]", position);
             }
-            Finished::Finding(read, said) => (*read, said),
+            DraftOutcome::Finding(read, said) => (*read, said),
         };
         for (kind, text, position) in said {
             remarks.add(kind, &text, position);

@@ -1,6 +1,6 @@
 //! A finding whose fields are being parsed. (AR-1)
 
-use super::evidence::Collecting;
+use super::evidence::EvidenceCollector;
 use super::grammar::Headline;
 use super::key::Key;
 use crate::other::OtherFields;
@@ -15,7 +15,7 @@ pub(super) struct Draft {
     position: Position,
     /// The values as written, each with its position. Evidence is kept separately.
     values: Vec<(Key, String, Position)>,
-    pub(super) evidence: Option<Collecting>,
+    pub(super) evidence: Option<EvidenceCollector>,
     /// Whether the next lines may be evidence.
     pub(super) is_in_evidence: bool,
     /// Whether a blank line followed all of it.
@@ -32,7 +32,7 @@ pub(super) struct Draft {
 }
 
 /// The outcome of a draft.
-pub(super) enum Finished {
+pub(super) enum DraftOutcome {
     Finding(Box<ReadFinding>, Vec<(RemarkKind, String, Position)>),
     /// All values are placeholders.
     Template(Position),
@@ -73,7 +73,7 @@ impl Draft {
     }
 
     /// Sets the first part of its evidence.
-    pub(super) fn set_evidence(&mut self, evidence: Collecting) {
+    pub(super) fn set_evidence(&mut self, evidence: EvidenceCollector) {
         (self.evidence, self.said_last) = (Some(evidence), Field::Evidence.name());
     }
 
@@ -133,19 +133,19 @@ impl Draft {
     }
 
     /// Returns the finding. `is_ended` states that the text after it closed it.
-    pub(super) fn finish(mut self, is_ended: bool) -> Finished {
+    pub(super) fn finish(mut self, is_ended: bool) -> DraftOutcome {
         let position = self.position;
         if self.is_template() {
-            return Finished::Template(position);
+            return DraftOutcome::Template(position);
         }
-        let is_open = self.evidence.as_ref().is_some_and(Collecting::is_open);
+        let is_open = self.evidence.as_ref().is_some_and(EvidenceCollector::is_open);
         let is_ended = (is_ended || self.is_ended_by_blank && !is_open) && !self.is_interrupted;
         if let Some(growing) = self.growing.filter(|_| !is_ended) {
             self.forget(growing);
         }
         let mut remarks = Vec::new();
         let finding = self.into_finding(&mut remarks);
-        Finished::Finding(Box::new(ReadFinding::new(finding, is_ended, position)), remarks)
+        DraftOutcome::Finding(Box::new(ReadFinding::new(finding, is_ended, position)), remarks)
     }
 
     /// Whether all values are placeholders: `severity: <Critical, High, …>`.
@@ -209,7 +209,7 @@ impl Draft {
             (_, Some((lines, position))) => remarks.push((RemarkKind::RepeatedField, lines, position)),
             (_, None) => {}
         }
-        let evidence = self.evidence.and_then(Collecting::finish);
+        let evidence = self.evidence.and_then(EvidenceCollector::finish);
         finding.evidence = evidence.filter(|text| !says_nothing(Field::Evidence, text.as_str()));
         finding
     }

@@ -8,7 +8,7 @@ use crate::Evidence;
 
 /// Evidence that is being collected.
 #[derive(Debug)]
-pub(super) struct Collecting {
+pub(super) struct EvidenceCollector {
     /// The indentation of the word `evidence`.
     indent: usize,
     style: Style,
@@ -45,7 +45,7 @@ pub(super) enum Step {
     Ended,
 }
 
-impl Collecting {
+impl EvidenceCollector {
     /// Starts after the word `evidence` with its indentation and the rest of its line.
     pub(super) fn new(indent: usize, inline: &str) -> Self {
         // In YAML, `evidence: |` starts a multi-line value.

@@ -21,7 +21,7 @@ pub(super) enum Event<'a> {
     /// The first line of a finding: its id and its title.
     Head(FindingId, &'a str),
     /// One field, or several separated by `|`.
-    Fields(Vec<Said<'a>>),
+    Fields(Vec<NamedValue<'a>>),
     /// A field that findings do not have, or another label.
     Other,
     /// A separator line: `---`.
@@ -32,7 +32,7 @@ pub(super) enum Event<'a> {
 
 /// A known field name and its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Said<'a> {
+pub(super) struct NamedValue<'a> {
     pub(super) key: Key,
     pub(super) value: &'a str,
 }
@@ -198,13 +198,13 @@ pub(super) fn mentioned(text: &str) -> Option<FindingId> {
 }
 
 fn fields(text: &str, is_label: bool) -> Event<'_> {
-    let several: Option<Vec<Said<'_>>> = text.split('|').map(|part| known(part.trim())).collect();
+    let several: Option<Vec<NamedValue<'_>>> = text.split('|').map(|part| known(part.trim())).collect();
     if let Some(several) = several.filter(|several| several.len() > 1) {
         return Event::Fields(several);
     }
     match field(text) {
         Some((name, value, is_set_apart)) => match Key::named(name) {
-            Some(key) => Event::Fields(vec![Said { key, value }]),
+            Some(key) => Event::Fields(vec![NamedValue { key, value }]),
             None if is_label || is_set_apart || is_one_of("beside", &folded(name)) => Event::Other,
             None => Event::Text,
         },
@@ -255,9 +255,9 @@ fn is_weakness(part: &str) -> bool {
     part.get(..3).is_some_and(|word| word.eq_ignore_ascii_case("cwe")) && !Cwe::read(part).is_empty()
 }
 
-fn known(text: &str) -> Option<Said<'_>> {
+fn known(text: &str) -> Option<NamedValue<'_>> {
     let (name, value, _) = field(text)?;
-    Some(Said { key: Key::named(name)?, value })
+    Some(NamedValue { key: Key::named(name)?, value })
 }
 
 /// Returns a name, its value, and whether the name is emphasised: `severity: High`, `**Severity:** High`.

@@ -6,15 +6,15 @@ use serde_json::{Map, Value};
 
 use super::Remarks;
 use super::block::Block;
-use super::draft::{Draft, Finished};
-use super::evidence::Collecting;
+use super::draft::{Draft, DraftOutcome};
+use super::evidence::EvidenceCollector;
 use super::key::Key;
 use super::lines::Line;
 use crate::{Field, FindingId, Position, RemarkKind};
 
 /// JSON that has begun but may not be complete.
 #[derive(Debug)]
-pub(super) struct Pending {
+pub(super) struct PendingJson {
     pub(super) begins: Position,
     /// The byte offset of its first line.
     byte: usize,
@@ -23,7 +23,7 @@ pub(super) struct Pending {
 
 /// The effect of a line on the JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Came {
+pub(super) enum JsonEffect {
     More,
     /// The JSON ends in this line.
     End,
@@ -31,7 +31,7 @@ pub(super) enum Came {
     Other,
 }
 
-impl Pending {
+impl PendingJson {
     /// Starts at a line that begins with an object or a list of objects.
     pub(super) fn new(line: &Line<'_>) -> Option<Self> {
         let text = line.text.trim();
@@ -43,16 +43,16 @@ impl Pending {
     }
 
     /// Processes a line of the text.
-    pub(super) fn push(&mut self, text: &[u8], line: &Line<'_>) -> Came {
+    pub(super) fn push(&mut self, text: &[u8], line: &Line<'_>) -> JsonEffect {
         let bytes = &text[line.byte..line.ends().byte];
         self.detector.push(bytes);
         let is_first = line.byte == self.byte;
         match (self.detector.is_malformed(), self.detector.is_whole()) {
-            (true, _) if !is_first => Came::Other,
-            (true, _) | (_, true) => Came::End,
+            (true, _) if !is_first => JsonEffect::Other,
+            (true, _) | (_, true) => JsonEffect::End,
             _ => {
                 self.detector.push(b"\n");
-                Came::More
+                JsonEffect::More
             }
         }
     }
@@ -199,7 +199,7 @@ impl Parsed {
         pointer: &str,
         next: FindingId,
         remarks: &mut Remarks,
-    ) -> Finished {
+    ) -> DraftOutcome {
         let mut draft = Draft::new(next, "", self.begins);
         for (name, value) in object {
             let pointer = child(pointer, name);
@@ -213,7 +213,7 @@ impl Parsed {
                 .or_else(|| place(value).filter(|_| key == Some(Key::Of(Field::Location))));
             match (key, said) {
                 (Some(Key::Of(Field::Evidence)), Some(said)) if draft.evidence.is_none() => {
-                    draft.set_evidence(Collecting::of_text(&said));
+                    draft.set_evidence(EvidenceCollector::of_text(&said));
                 }
                 // A value that is cut in the middle is dropped.
                 _ if !self.is_there(&pointer) || value.is_null() => {}

@@ -2,7 +2,7 @@
 
 use crate::location::names_file;
 use crate::vocabulary::list_of;
-use crate::{Cwe, Finding, FindingId, Location, Place, Position};
+use crate::{Cwe, FileLines, Finding, FindingId, Location, Position};
 
 /// The maximum number of characters of a text to examine.
 const LONGEST: usize = 2_000;
@@ -12,7 +12,7 @@ const LONGEST: usize = 2_000;
 pub(super) struct Sign {
     pub(super) id: Option<FindingId>,
     cwe: Vec<Cwe>,
-    places: Vec<Place>,
+    places: Vec<FileLines>,
     pub(super) text: String,
     pub(super) position: Position,
 }
@@ -42,7 +42,7 @@ impl Sign {
 
     /// Whether a parsed finding is about the same weakness or file.
     pub(super) fn is_about(&self, finding: &Finding) -> bool {
-        let is_place = |place: &Place| finding.places().iter().any(|known| known.file == place.file);
+        let is_place = |place: &FileLines| finding.places().iter().any(|known| known.file == place.file);
         finding.cwe.iter().any(|cwe| self.cwe.contains(cwe)) || self.places.iter().any(is_place)
     }
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
 
-use crate::loss::{Loss, New, Round};
-use crate::merge::{Handed, Merged};
+use crate::loss::{Loss, NewFindings, Round};
+use crate::merge::{DeliveredResult, Merged};
 use crate::recovery::{Recovery, RecoveryState, RunKind};
 use crate::transcript::letters;
 
@@ -104,7 +104,7 @@ impl Disclosure {
         let mut coverage = Coverage::default();
         for (at, agent) in merged.agents().iter().enumerate() {
             let owned = merged.handed().iter().zip(&merged.owners).filter(|(_, owner)| **owner == Some(at));
-            let handed: Vec<&Handed> = owned.map(|(handed, _)| handed).collect();
+            let handed: Vec<&DeliveredResult> = owned.map(|(handed, _)| handed).collect();
             let disclosure = of_agent(merged, at, agent, &handed);
             coverage.add(agent, &handed, disclosure.as_ref());
             truncated_agents.extend(disclosure);
@@ -151,7 +151,12 @@ impl Disclosure {
 }
 
 /// Returns the disclosure of an agent, or `None` if its first result was complete.
-fn of_agent(merged: &Merged, at: usize, agent: &Recovery, handed: &[&Handed]) -> Option<AgentDisclosure> {
+fn of_agent(
+    merged: &Merged,
+    at: usize,
+    agent: &Recovery,
+    handed: &[&DeliveredResult],
+) -> Option<AgentDisclosure> {
     let recovery = merged.recovery_state(at);
     if recovery == RecoveryState::NotNeeded {
         return None;
@@ -193,9 +198,9 @@ impl AgentDisclosure {
 }
 
 /// Returns the disclosure of a result without an agent's name.
-fn of_nobody(handed: &Handed) -> AgentDisclosure {
+fn of_nobody(handed: &DeliveredResult) -> AgentDisclosure {
     let result = &handed.result;
-    let new = New { certain: result.kept().count(), doubtful: 0 };
+    let new = NewFindings { certain: result.kept().count(), doubtful: 0 };
     let loss = Loss::of(&[Round { result, new, dimensions: &result.dimensions }]);
     let run = RunDisclosure {
         kind: RunKind::Unasked,
@@ -233,7 +238,7 @@ struct Coverage {
 }
 
 impl Coverage {
-    fn add(&mut self, agent: &Recovery, handed: &[&Handed], disclosure: Option<&AgentDisclosure>) {
+    fn add(&mut self, agent: &Recovery, handed: &[&DeliveredResult], disclosure: Option<&AgentDisclosure>) {
         let name = &agent.assignment().agent_id;
         let was_cut = agent.past().iter().any(|past| !past.cut.is_whole());
         let left_open = agent.past().iter().flat_map(|past| &past.remaining);

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use crate::{
-    AgentResult, Assignment, Cut, Handed, Merged, Recovery, RecoveryPolicy, RecoveryState, RunKind, Team,
-    compress, read,
+    AgentResult, Assignment, Cut, DeliveredResult, Merged, Recovery, RecoveryPolicy, RecoveryState, RunKind,
+    Team, compress, read,
 };
 
 fn names(list: &str) -> Vec<String> {
@@ -140,13 +140,13 @@ fn what_is_made_again_in_full_is_not_missing() {
         handed.result.declared_findings = Some(2);
         handed
     };
-    let outcome = |handed: Vec<Handed>| {
+    let outcome = |handed: Vec<DeliveredResult>| {
         let merged = Merged::new(&Team::default(), handed);
         let report = merged.report();
         let disclosure = report.disclosure();
         (merged.recovery_state(0), disclosure.unrecovered.count, disclosure.has_gaps())
     };
-    let at_least = |handed: Vec<Handed>| {
+    let at_least = |handed: Vec<DeliveredResult>| {
         let report = Merged::new(&Team::default(), handed).report();
         let unrecovered = &report.disclosure().unrecovered;
         (unrecovered.count, unrecovered.at_least)
@@ -172,7 +172,7 @@ fn what_a_cut_supplement_was_to_bring_is_not_missing_where_it_is_run_again() {
         handed.result.declared_findings = declared;
         handed
     };
-    let unrecovered = |handed: Vec<Handed>| {
+    let unrecovered = |handed: Vec<DeliveredResult>| {
         let merged = Merged::new(&Team::default(), handed);
         let report = merged.report();
         let unrecovered = &report.disclosure().unrecovered;
@@ -207,7 +207,7 @@ fn what_an_emergency_run_brings_is_not_missing_where_another_cut_says_nothing() 
     let nothing = handed(&[], "", None);
     let second = handed(&[a], "\n[F002] B\nseverity: High\n", Some(2));
     let third = handed(&[c], "\n[F002] D\nseverity: High\n", Some(4));
-    let state = |emergency: Handed| {
+    let state = |emergency: DeliveredResult| {
         let merged =
             Merged::new(&Team::default(), vec![nothing.clone(), second.clone(), third.clone(), emergency]);
         (merged.recovery_state(0), merged.report().disclosure().has_gaps())
@@ -264,7 +264,7 @@ fn what_has_begun_under_a_title_and_never_comes_is_said() {
         handed.result.declared_findings = declared;
         handed
     };
-    let said = |handed: Vec<Handed>| {
+    let said = |handed: Vec<DeliveredResult>| {
         let report = Merged::new(&Team::default(), handed).report();
         let unrecovered = &report.disclosure().unrecovered;
         (unrecovered.count, unrecovered.at_least, report.disclosure().needs_reaudit)
@@ -331,7 +331,7 @@ fn numbers_beyond_what_is_declared_are_those_of_others() {
         handed.result.declared_findings = declared;
         handed
     };
-    let unrecovered = |mut rounds: Vec<Handed>, last: Handed| {
+    let unrecovered = |mut rounds: Vec<DeliveredResult>, last: DeliveredResult| {
         rounds.push(last);
         let report = Merged::new(&Team::default(), rounds).report();
         let unrecovered = &report.disclosure().unrecovered;
@@ -364,7 +364,7 @@ fn what_goes_on_from_the_finding_that_stopped_has_none_of_those_before_it() {
             );
         }
         text.push_str(end);
-        Handed { origin: "x.txt".into(), result: read(text.as_bytes()).results.remove(0) }
+        DeliveredResult { origin: "x.txt".into(), result: read(text.as_bytes()).results.remove(0) }
     };
     let (a, b, c) = (("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1"), ("C", "CWE-22", "c.c:1"));
     let d = ("D", "CWE-22", "d.c:1");
@@ -391,7 +391,7 @@ fn every_recovery_ends() {
     }
 }
 
-fn result(agent: &str, findings: &[(&str, &str, &str)], end: &str) -> Handed {
+fn result(agent: &str, findings: &[(&str, &str, &str)], end: &str) -> DeliveredResult {
     let mut text = format!("===AGENT_RESULT===\nagent_id: {agent}\ndimensions: a, b\n");
     for (number, (title, cwe, location)) in findings.iter().enumerate() {
         let _ = write!(
@@ -402,7 +402,7 @@ fn result(agent: &str, findings: &[(&str, &str, &str)], end: &str) -> Handed {
         );
     }
     text.push_str(end);
-    Handed { origin: format!("{agent}.txt"), result: read(text.as_bytes()).results.remove(0) }
+    DeliveredResult { origin: format!("{agent}.txt"), result: read(text.as_bytes()).results.remove(0) }
 }
 
 const END: &str = "===AGENT_RESULT_END===\n";
@@ -465,8 +465,10 @@ fn the_beginning_of_evidence_that_stands_in_another_one_is_not_kept() {
         )
     };
     let head = "===AGENT_RESULT===\nagent_id: x\ndimensions: a\n\n";
-    let handed =
-        |text: String| Handed { origin: "x.txt".into(), result: read(text.as_bytes()).results.remove(0) };
+    let handed = |text: String| DeliveredResult {
+        origin: "x.txt".into(),
+        result: read(text.as_bytes()).results.remove(0),
+    };
     let first = finding("F001", "  one\n  let a;");
     let cut = handed(format!("{head}{first}\n{}", finding("F002", "  l").trim_end()));
     let supplement = handed(format!("{head}{}{END}", finding("F002", "  let a;")));
@@ -485,7 +487,7 @@ fn evidence_that_stands_in_a_longer_one_is_said_once() {
                 "===AGENT_RESULT===\nagent_id: x\n\n[F001] A\nseverity: Low\ncwe: CWE-79\nlocation: a.c:1\nsource: s\nsink: k\n\
                  evidence:\n{evidence}{end}"
             );
-            Handed { origin: "x.txt".into(), result: read(text.as_bytes()).results.remove(0) }
+            DeliveredResult { origin: "x.txt".into(), result: read(text.as_bytes()).results.remove(0) }
         });
         let merged = Merged::new(&Team::default(), handed.into());
         merged.findings()[0].finding.evidence.as_ref().unwrap().as_str().to_owned()
@@ -537,7 +539,8 @@ fn a_file_without_an_agent_is_of_the_one_it_is_named_for() {
     let team = Team { agents, ..Team::default() };
     let severe = read(b"nothing").results.remove(0);
     for (origin, is_known) in [("r1/auth-2.txt", true), ("auth-2.retry.txt", true), ("auth-22.txt", false)] {
-        let merged = Merged::new(&team, vec![Handed { origin: origin.into(), result: severe.clone() }]);
+        let merged =
+            Merged::new(&team, vec![DeliveredResult { origin: origin.into(), result: severe.clone() }]);
         assert_eq!(merged.not_attributed().count() == 0, is_known, "{origin}");
     }
 }

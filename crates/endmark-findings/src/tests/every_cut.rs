@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 use crate::{
-    AgentResult, Cut, Cwe, Evidence, Finding, FindingId, FindingState, Handed, Location, Merged, Severity,
-    Team, Writing, read,
+    AgentResult, Cut, Cwe, DeliveredResult, Evidence, Finding, FindingId, FindingState, Location, Merged,
+    Severity, Team, WriteParameters, read,
 };
 
 /// Words that could confuse the parser.
@@ -96,7 +96,7 @@ fn findings() -> impl Strategy<Value = Vec<Finding>> {
 
 fn written(findings: &[Finding]) -> String {
     let dimensions = ["authentication".to_owned(), "session handling".to_owned()];
-    let writing = Writing {
+    let writing = WriteParameters {
         agent_id: Some("auth-2"),
         dimensions: &dimensions,
         declared_findings: Some(findings.len()),
@@ -112,8 +112,8 @@ fn only(text: &[u8]) -> AgentResult {
     results.remove(0)
 }
 
-fn handed(result: &AgentResult) -> Handed {
-    Handed { origin: "auth-2.txt".to_owned(), result: result.clone() }
+fn handed(result: &AgentResult) -> DeliveredResult {
+    DeliveredResult { origin: "auth-2.txt".to_owned(), result: result.clone() }
 }
 
 /// The formatting of a result's lines: the markup around the first line of a finding and around field names.

@@ -1,6 +1,9 @@
 //! Tests of findings that begin with severity and weakness: `[F001] Critical | CWE-89 | Title`. (AR-1)
 
-use crate::{Finding, FindingState, Handed, Merged, ReadFinding, Severity, Team, Writing, compress, read};
+use crate::{
+    DeliveredResult, Finding, FindingState, Merged, ReadFinding, Severity, Team, WriteParameters, compress,
+    read,
+};
 
 const RESULT: &str = "===AGENT_RESULT===
 agent_id: agent-r1-02
@@ -32,7 +35,7 @@ gaps: D3
 
 fn written(findings: &[Finding], text: &str) -> String {
     let result = read(text.as_bytes()).results.remove(0);
-    let writing = Writing {
+    let writing = WriteParameters {
         agent_id: result.agent_id.as_deref(),
         dimensions: &result.dimensions,
         declared_findings: None,
@@ -80,7 +83,7 @@ fn fitting_keeps_what_is_not_known_and_the_line_of_the_sink() {
 
 #[test]
 fn a_cut_finding_keeps_its_mark_beside_a_whole_one() {
-    let handed = |text: &str, at: usize| Handed {
+    let handed = |text: &str, at: usize| DeliveredResult {
         origin: format!("a-{at}.txt"),
         result: read(text.as_bytes()).results.remove(0),
     };
@@ -100,7 +103,7 @@ fn what_was_not_run_again_is_not_called_recovered() {
         .replace("coverage", "dimensions: D3\ncoverage")
         .replace("D3=⚠️", "D3=✅")
         .replace("gaps: D3\n", "");
-    let handed = |text: &str, origin: &str| Handed {
+    let handed = |text: &str, origin: &str| DeliveredResult {
         origin: origin.to_owned(),
         result: read(text.as_bytes()).results.remove(0),
     };
@@ -151,7 +154,8 @@ fn a_gap_that_the_agent_declares_is_disclosed_and_planned() {
         let text = RESULT.replace("D2=✅,D3=⚠️", coverage).replace("gaps: D3", &format!("gaps: {gaps}"));
         let result = read(text.as_bytes()).results.remove(0);
         assert_eq!(result.declared_gaps().join(","), expected, "{coverage}; {gaps}");
-        let merged = Merged::new(&Team::default(), vec![Handed { origin: "a.txt".to_owned(), result }]);
+        let merged =
+            Merged::new(&Team::default(), vec![DeliveredResult { origin: "a.txt".to_owned(), result }]);
         let planned = merged.plan().runs.first().map(|run| run.dimensions.join(","));
         assert_eq!(planned.unwrap_or_default(), expected, "{coverage}; {gaps}");
         let report = merged.report();
@@ -190,7 +194,7 @@ fn the_title_of_a_joined_finding_is_written_and_read_again() {
     let flat = "===AGENT_RESULT===\nagent_id: x\ndimensions: a\n\n[F001] One\nseverity: High\ncwe: CWE-89\n\
                 location: a.c:1\nsource: s\nsink: k\nconfidence: low\nevidence:\n  one();\n===AGENT_RESULT_END===\n";
     for (text, title) in [(flat, "One"), (RESULT, "Authentication bypass")] {
-        let handed = |text: &str, at: usize| Handed {
+        let handed = |text: &str, at: usize| DeliveredResult {
             origin: format!("a-{at}.txt"),
             result: read(text.replace("agent_id: ", &format!("agent_id: {at}-")).as_bytes())
                 .results

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use crate::{
-    Cut, Cwe, Evidence, Finding, FindingId, FindingState, Handed, Location, Merged, Severity, Team, Writing,
-    read,
+    Cut, Cwe, DeliveredResult, Evidence, Finding, FindingId, FindingState, Location, Merged, Severity, Team,
+    WriteParameters, read,
 };
 
 /// Texts that could confuse the parser at either end or inside.
@@ -61,7 +61,7 @@ proptest! {
         for (finding, number) in findings.iter_mut().zip(1..) {
             finding.id = FindingId::numbered(number);
         }
-        let writing = Writing {
+        let writing = WriteParameters {
             agent_id: Some(&agent_id),
             dimensions: &dimensions,
             declared_findings: Some(findings.len()), other: &[],
@@ -78,7 +78,7 @@ proptest! {
         let read: Vec<Finding> = result.findings.iter().map(|read| read.finding.clone()).collect();
         prop_assert_eq!(&read, &findings, "{}", text);
         // The report does not control the terminal either.
-        let merged = Merged::new(&Team::default(), vec![Handed { origin: "a\u{1b}.txt".into(), result: result.clone() }]);
+        let merged = Merged::new(&Team::default(), vec![DeliveredResult { origin: "a\u{1b}.txt".into(), result: result.clone() }]);
         let report = merged.report().markdown();
         prop_assert!(!report.contains(|sign: char| sign.is_control() && sign != '\n' && sign != '\t'), "{:?}", report);
     }
@@ -100,7 +100,7 @@ fn only_what_could_not_be_read_in_lines_is_json() {
             ..Finding::default()
         };
         let dimensions = [dimension.to_owned(), "b".to_owned()];
-        let writing = Writing {
+        let writing = WriteParameters {
             agent_id: Some("a-1"),
             dimensions: &dimensions,
             declared_findings: None,
@@ -151,7 +151,7 @@ fn of_one_agent(findings: &[Finding]) -> Merged {
         finding.id = FindingId::numbered(number);
     }
     let dimensions = ["d".to_owned()];
-    let writing = Writing {
+    let writing = WriteParameters {
         agent_id: Some("a-1"),
         dimensions: &dimensions,
         declared_findings: None,
@@ -159,7 +159,7 @@ fn of_one_agent(findings: &[Finding]) -> Merged {
         is_whole: true,
     };
     let results = read(writing.text(&numbered).as_bytes()).results;
-    let handed = |result| Handed { origin: "a-1.txt".to_owned(), result };
+    let handed = |result| DeliveredResult { origin: "a-1.txt".to_owned(), result };
     Merged::new(&Team::default(), results.into_iter().map(handed).collect())
 }
 

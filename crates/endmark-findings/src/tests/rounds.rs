@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use proptest::prelude::*;
 
-use crate::{Assignment, Handed, Merged, RecoveryState, Run, Team, read};
+use crate::{Assignment, DeliveredResult, Merged, RecoveryState, Run, Team, read};
 
 /// The behaviour of an agent.
 #[derive(Debug, Clone)]
@@ -114,7 +114,10 @@ fn check(manner: &Manner) {
         let text = written(manner, run, &sinks(&merged, manner.completes));
         let text = &text[..(text.len() * cut / 1_000).min(text.len())];
         let _ = writeln!(log, "{:?} in round {}:\n{text}\n", run.kind, run.round);
-        handed.push(Handed { origin: "x.txt".to_owned(), result: read(text.as_bytes()).results.remove(0) });
+        handed.push(DeliveredResult {
+            origin: "x.txt".to_owned(),
+            result: read(text.as_bytes()).results.remove(0),
+        });
     }
     let merged = Merged::new(&team, handed);
     let report = merged.report();
@@ -152,7 +155,7 @@ fn a_cut_finding_and_its_completion_are_one() {
         )
     };
     let handed = |texts: &[String]| {
-        let handed = |text: &String| Handed {
+        let handed = |text: &String| DeliveredResult {
             origin: "x.txt".to_owned(),
             result: read(text.as_bytes()).results.remove(0),
         };

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
-use endmark_wire::http1::{Bounds, Framing, Passed, Place};
+use endmark_wire::http1::{Bounds, Framing, PassableBytes, RequestPart};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
@@ -95,12 +95,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
 
     /// Passes on as much as permitted of what arrived.
     fn judge(&mut self) {
-        let is_in_body = self.framing.place() == Place::Body;
+        let is_in_body = self.framing.place() == RequestPart::Body;
         if !is_in_body && self.presence.is_under_way() {
             return;
         }
         match self.framing.pass(&self.waiting) {
-            Ok(Passed { skipped, bytes, begins }) => {
+            Ok(PassableBytes { skipped, bytes, begins }) => {
                 self.waiting.advance(skipped);
                 if skipped > 0 {
                     return self.judge();
@@ -124,21 +124,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
     /// Records what the connection is doing.
     fn tell(&self) {
         self.presence.does(match self.framing.place() {
-            Place::Body => Doing::SendsBody,
+            RequestPart::Body => Doing::SendsBody,
             _ if self.presence.is_under_way() => Doing::Waits,
-            Place::Head => Doing::SendsHead,
-            Place::Between => Doing::Nothing,
+            RequestPart::Head => Doing::SendsHead,
+            RequestPart::Between => Doing::Nothing,
         });
     }
 
     /// While nothing arrives: waits until the deadline, unless there is a reason not to wait.
     fn wait(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.tell();
-        if self.presence.waits_for_reply(context.waker()) || self.framing.place() == Place::Body {
+        if self.presence.waits_for_reply(context.waker()) || self.framing.place() == RequestPart::Body {
             self.reading.stop();
             return Poll::Pending;
         }
-        let is_in_head = self.framing.place() == Place::Head;
+        let is_in_head = self.framing.place() == RequestPart::Head;
         let is_draining = self.stopping.has_reached(Stage::Draining);
         match (is_in_head, self.presence.has_to_go()) {
             (true, true) => self.refuse(&Refusal::GaveWay),
@@ -179,7 +179,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
             return Poll::Ready(Ok(()));
         }
         match self.framing.pass(came) {
-            Ok(Passed { bytes, .. }) => {
+            Ok(PassableBytes { bytes, .. }) => {
                 self.waiting.extend_from_slice(&came[bytes..]);
                 buffer.set_filled(before + bytes);
                 self.tell();
@@ -256,7 +256,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Doorway<S> {
                     return Poll::Pending;
                 }
             }
-            if this.waiting.is_empty() && this.framing.place() == Place::Body {
+            if this.waiting.is_empty() && this.framing.place() == RequestPart::Body {
                 return this.read_body(context, buffer);
             }
             let mut bytes = [MaybeUninit::uninit(); READ_BYTES];
@@ -311,7 +311,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Doorway<S> {
         if this.closing.poll(context, (false, CLOSE_DELAY)).is_ready() {
             return Poll::Ready(Ok(()));
         }
-        let mut is_waited_for = this.framing.place() == Place::Body;
+        let mut is_waited_for = this.framing.place() == RequestPart::Body;
         if let End::Saying(words) = &mut this.end {
             is_waited_for = true;
             while !words.is_empty() {

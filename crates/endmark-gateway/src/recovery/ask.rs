@@ -9,11 +9,11 @@ mod showing;
 use bytes::Bytes;
 use endmark_recovery::stitch::ReasoningSigns;
 use endmark_recovery::{
-    AskFailure, AskedFrom, CorrectionAsk, CutKind, Ending, Join, Reply, ResumeAsk, Shown, Stop, Strategy,
-    Wanted,
+    AskFailure, AskedFrom, CorrectionAsk, CutKind, Ending, Join, PromptExcerpt, Reply, RequestedReply,
+    ResumeAsk, Stop, Strategy,
 };
 use endmark_store::Purpose;
-use endmark_wire::ask::{Ask, Asked, Terms, ToolPrefill};
+use endmark_wire::ask::{Ask, ContinuationRequest, Terms, ToolPrefill};
 use endmark_wire::reply::{Continuation as Further, ToolCall};
 
 use super::account::Account;
@@ -223,7 +223,7 @@ impl<'a> Asker<'a> {
         if let Some(answered) = self.take_offered(ask) {
             return Ok(answered);
         }
-        if ask.wanted != Wanted::Rest || ask.so_far.is_empty() {
+        if ask.wanted != RequestedReply::Rest || ask.so_far.is_empty() {
             return self.again(ask, flow).await;
         }
         let request = self.site.request.clone();
@@ -306,7 +306,7 @@ impl<'a> Asker<'a> {
     async fn again(&mut self, ask: &ResumeAsk, flow: &mut Flow<'_>) -> Result<(Reply, Join), Unanswered> {
         let request = self.site.request.clone();
         let view = request.view();
-        self.note(if ask.wanted == Wanted::Restart { RESTART } else { AGAIN });
+        self.note(if ask.wanted == RequestedReply::Restart { RESTART } else { AGAIN });
         let limit = self.more_room()?;
         // If the stream was lost and its limit was not too low, the request has the same bytes. The same holds if a
         // limit is refused and the client had none.
@@ -327,12 +327,12 @@ impl<'a> Asker<'a> {
         let expected = expecting(self.suspect, "", ask, None);
         let mut continuation = self.call((body, stream), limit, &expected, flow).await?;
         // The rest of a reply that had a beginning stays the same.
-        self.anew = continuation.body.take().filter(|_| ask.wanted != Wanted::Restart);
+        self.anew = continuation.body.take().filter(|_| ask.wanted != RequestedReply::Restart);
         let mut reply = self.reply(continuation, carried);
         if self.is_call() && is_made_up(&reply, self.suspect.schema.as_ref()) {
             reply.text.clear();
         }
-        if ask.wanted == Wanted::Restart && reply.text.trim().is_empty() {
+        if ask.wanted == RequestedReply::Restart && reply.text.trim().is_empty() {
             // Calls alone are another reply than one that began with a text.
             self.following = calls_so_far;
         }
@@ -380,7 +380,7 @@ impl<'a> Asker<'a> {
     async fn by_prefill(
         &mut self,
         ask: &ResumeAsk,
-        asked: Asked,
+        asked: ContinuationRequest,
         tool: ToolPrefill,
         limit: u64,
         flow: &mut Flow<'_>,
@@ -437,7 +437,7 @@ impl<'a> Asker<'a> {
             so_far: "",
             demanded: None,
             join: None,
-            asked: (Shown { length: 0, quoted_from: 0 }, ""),
+            asked: (PromptExcerpt { length: 0, quoted_from: 0 }, ""),
             known: ReasoningSigns::default(),
             exact: false,
             closed: false,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use endmark_recovery::{
     AskFailure, CutKind, Ending, Join, LoopDetector, Pipeline, PipelinePolicy, PipelineStep, Reply,
-    ResumePolicy, Stop, Wanted,
+    RequestedReply, ResumePolicy, Stop,
 };
 use endmark_text::Format;
 use endmark_wire::reply::Usage;
@@ -81,7 +81,7 @@ impl Recovery {
             let join = if self.numbers.below(8) > 0 { Join::Exact } else { Join::Prompted };
             match pipeline.next() {
                 PipelineStep::Resume(ask) => {
-                    let wanted = if ask.wanted == Wanted::Rest { wanted } else { wanted * 2 };
+                    let wanted = if ask.wanted == RequestedReply::Rest { wanted } else { wanted * 2 };
                     match self.call(wanted, ask.kind) {
                         Ok(reply) => pipeline.resumed(reply, join),
                         Err(failure) => pipeline.failed(failure),

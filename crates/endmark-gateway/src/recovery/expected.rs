@@ -1,7 +1,7 @@
 //! What is known in advance about the answer to a further call.
 
 use endmark_recovery::stitch::ReasoningSigns;
-use endmark_recovery::{Join, Shown};
+use endmark_recovery::{Join, PromptExcerpt};
 use endmark_store::Purpose;
 use endmark_text::Format;
 use endmark_wire::reply::{Choice, ToolCall};
@@ -21,7 +21,7 @@ pub(super) struct Expected<'a> {
     /// How an answer without an echo is joined; `None` if it is not a continuation.
     pub(super) join: Option<Join>,
     /// How much of the text was shown, and the prompt, if there was one.
-    pub(super) asked: (Shown, &'a str),
+    pub(super) asked: (PromptExcerpt, &'a str),
     /// The signs of reasoning in the request.
     pub(super) known: ReasoningSigns,
     /// Whether an answer continues exactly at the end of the joined text, after its echo.

@@ -1,6 +1,6 @@
 //! Passes on a continuation while it arrives.
 
-use endmark_recovery::stitch::{Certain, ReasoningSigns, SignWatch, StitchStream, begun_json};
+use endmark_recovery::stitch::{CertainText, ReasoningSigns, SignWatch, StitchStream, begun_json};
 use endmark_recovery::{AskedFrom, Join, PromptedStream};
 use endmark_text::Format;
 use endmark_text::detect::Detector;
@@ -48,7 +48,7 @@ impl Joining {
         }
     }
 
-    fn certain(&self) -> Option<Certain<'_>> {
+    fn certain(&self) -> Option<CertainText<'_>> {
         match self {
             Self::Stitched(stream) => stream.certain(),
             Self::Prompted(stream) => stream.certain(),

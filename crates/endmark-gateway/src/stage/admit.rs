@@ -6,7 +6,7 @@ mod destinations;
 use std::sync::Arc;
 
 use endmark_text::Format;
-use endmark_wire::format::Found;
+use endmark_wire::format::AddressedFormat;
 use endmark_wire::request as wire;
 use http::request::Parts;
 use http::{HeaderMap, Request};
@@ -51,7 +51,7 @@ pub(crate) struct Admitted {
 pub(crate) async fn admit(
     gateway: &Arc<Gateway>,
     target: &Target<'_>,
-    found: Found,
+    found: AddressedFormat,
     request: Request<Incoming>,
 ) -> Result<Admitted, Refusal> {
     let (mut client, body) = request.into_parts();

@@ -151,12 +151,12 @@ struct Builder<'t> {
     /// The words of the open heading, or of a paragraph that may be used as one.
     title: String,
     level: u8,
-    bold: Bold,
+    bold: BoldParagraph,
 }
 
 /// Whether a paragraph consists of a single run of bold text.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
-enum Bold {
+enum BoldParagraph {
     #[default]
     No,
     /// The paragraph is empty so far.
@@ -191,7 +191,7 @@ impl Builder<'_> {
         match tag {
             Tag::Paragraph => {
                 self.begin(if self.items > 0 { BlockKind::Item } else { BlockKind::Paragraph }, range);
-                self.bold = Bold::Begun;
+                self.bold = BoldParagraph::Begun;
             }
             Tag::Heading { level, .. } => {
                 self.begin(BlockKind::Heading, range);
@@ -219,7 +219,8 @@ impl Builder<'_> {
                 self.items += 1;
             }
             Tag::Strong => {
-                self.bold = if self.bold == Bold::Begun { Bold::Inside } else { Bold::No };
+                self.bold =
+                    if self.bold == BoldParagraph::Begun { BoldParagraph::Inside } else { BoldParagraph::No };
                 self.extend(range);
             }
             Tag::Link { .. } | Tag::Image { .. } => {
@@ -248,7 +249,7 @@ impl Builder<'_> {
                 self.close();
                 self.items = self.items.saturating_sub(1);
             }
-            TagEnd::Strong if self.bold == Bold::Inside => self.bold = Bold::Ended,
+            TagEnd::Strong if self.bold == BoldParagraph::Inside => self.bold = BoldParagraph::Ended,
             TagEnd::Link => {
                 // The link target follows the last bracket of a link.
                 let source = &self.text[range.clone()];
@@ -274,8 +275,11 @@ impl Builder<'_> {
         if self.open.is_none() {
             self.begin(if self.items > 0 { BlockKind::Item } else { BlockKind::Paragraph }, range.clone());
         }
-        if self.bold != Bold::Inside && text.is_none_or(|text| !text.trim().is_empty()) && text != Some(":") {
-            self.bold = Bold::No;
+        if self.bold != BoldParagraph::Inside
+            && text.is_none_or(|text| !text.trim().is_empty())
+            && text != Some(":")
+        {
+            self.bold = BoldParagraph::No;
         }
         self.title.push_str(text.unwrap_or_default());
         self.extend(range);
@@ -313,7 +317,7 @@ impl Builder<'_> {
         self.close();
         self.open = Some((kind, range.start..range.start));
         self.title.clear();
-        self.bold = Bold::No;
+        self.bold = BoldParagraph::No;
         if matches!(kind, BlockKind::Heading | BlockKind::Cell { .. }) {
             self.extend(range);
         }
@@ -333,7 +337,7 @@ impl Builder<'_> {
         let title = std::mem::take(&mut self.title);
         if kind == BlockKind::Heading {
             self.heading(self.level, title, range.clone());
-        } else if self.bold == Bold::Ended && kind == BlockKind::Paragraph && self.quotes == 0 {
+        } else if self.bold == BoldParagraph::Ended && kind == BlockKind::Paragraph && self.quotes == 0 {
             self.heading(Heading::OF_BOLD, title, range.clone());
         }
         self.push(kind, range);

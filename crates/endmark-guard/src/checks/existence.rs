@@ -1,12 +1,12 @@
 //! Checks that the artifact has content other than the template.
 
 use crate::artifact::Artifact;
-use crate::finding::{Check, Found};
+use crate::finding::{Check, UnplacedFinding};
 
 /// Detects an artifact that is empty or equals its template.
-pub(crate) fn check(artifact: &Artifact<'_>, skeleton: Option<&str>) -> Option<Found> {
+pub(crate) fn check(artifact: &Artifact<'_>, skeleton: Option<&str>) -> Option<UnplacedFinding> {
     if artifact.body().trim().is_empty() {
-        return Some(Found::new(
+        return Some(UnplacedFinding::new(
             Check::Empty,
             artifact.end(),
             "the artifact has no content",
@@ -17,7 +17,7 @@ pub(crate) fn check(artifact: &Artifact<'_>, skeleton: Option<&str>) -> Option<F
     is_untouched.then(|| {
         let start = artifact.body_start();
         let range = start..artifact.end().end.max(start);
-        Found::new(
+        UnplacedFinding::new(
             Check::Untouched,
             range,
             "the artifact is its template, unchanged",

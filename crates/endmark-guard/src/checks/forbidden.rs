@@ -2,7 +2,7 @@
 
 use super::around::Sentence;
 use crate::artifact::{Artifact, BlockKind};
-use crate::finding::{Check, Found};
+use crate::finding::{Check, UnplacedFinding};
 use crate::phrases::Phrase;
 
 /// Checks the sentence around an anchor. A forbidden phrase is allowed in code, in quotations and in Markdown
@@ -12,13 +12,13 @@ pub(crate) fn look(
     phrase: &Phrase,
     sentence: &Sentence<'_>,
     at: usize,
-) -> Option<Found> {
+) -> Option<UnplacedFinding> {
     let is_read = sentence.block.kind != BlockKind::Comment || artifact.kind() == crate::artifact::Kind::Code;
     if !is_read || artifact.outline().is_in_span(at) || sentence.is_quoted_at(at) {
         return None;
     }
     let range = sentence.find(phrase, at)?;
-    Some(Found::new(
+    Some(UnplacedFinding::new(
         Check::ForbiddenPhrase,
         range,
         "the criteria forbid this phrase",

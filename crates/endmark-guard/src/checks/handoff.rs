@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::around::Sentence;
 use crate::artifact::Artifact;
-use crate::finding::{Check, Found};
+use crate::finding::{Check, UnplacedFinding};
 use crate::phrases::{Phrase, Scope};
 
 /// The number of last blocks that count as the end of a text.
@@ -19,7 +19,7 @@ pub(crate) fn look(
     phrase: &Phrase,
     sentence: &Sentence<'_>,
     at: usize,
-) -> Option<Found> {
+) -> Option<UnplacedFinding> {
     let range = match phrase.scope {
         Scope::Sentence => sentence.find_all(phrase, at)?,
         Scope::End if artifact.outline().blocks().len() - sentence.index > LAST_BLOCKS => return None,
@@ -34,7 +34,9 @@ pub(crate) fn look(
         && !artifact.outline().is_in_span(at)
         && !sentence.is_quoted_at(at)
         && !sentence.is_about(range.start);
-    is_said.then(|| Found::new(Check::Handoff, trimmed(sentence.text, sentence.range.clone()), WHY, FIX))
+    is_said.then(|| {
+        UnplacedFinding::new(Check::Handoff, trimmed(sentence.text, sentence.range.clone()), WHY, FIX)
+    })
 }
 
 /// Trims white space and list or emphasis markers from a range.

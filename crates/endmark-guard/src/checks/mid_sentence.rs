@@ -7,7 +7,7 @@ use endmark_text::Format;
 use endmark_text::detect::detect;
 
 use crate::artifact::{Artifact, Block, BlockKind, Kind};
-use crate::finding::{Check, Found};
+use crate::finding::{Check, UnplacedFinding};
 use crate::phrases::{is_same, is_unspaced, words};
 
 const WORDS: &str = include_str!("../../data/unfinished_words.txt");
@@ -50,7 +50,7 @@ pub fn stops_in_mid_sentence(artifact: &Artifact<'_>) -> bool {
 }
 
 /// Detects a text that stops in the middle of a sentence.
-pub(crate) fn check(artifact: &Artifact<'_>) -> Option<Found> {
+pub(crate) fn check(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
     if artifact.kind() != Kind::Markdown {
         return None;
     }
@@ -65,7 +65,7 @@ pub(crate) fn check(artifact: &Artifact<'_>) -> Option<Found> {
             return None;
         };
         let end = artifact.end().end;
-        Some(Found::new(Check::MidSentence, end - last.trim_start().len()..end, why, FIX))
+        Some(UnplacedFinding::new(Check::MidSentence, end - last.trim_start().len()..end, why, FIX))
     })
 }
 
@@ -107,7 +107,7 @@ fn stops_in_word(text: &str) -> bool {
 }
 
 /// Detects a last block that stops in the middle of a sentence.
-fn of_last_block(artifact: &Artifact<'_>) -> Option<Found> {
+fn of_last_block(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
     let outline = artifact.outline();
     let last = outline.last()?;
     if !matches!(last.kind, BlockKind::Paragraph | BlockKind::Item) || last.is_quoted {
@@ -123,7 +123,7 @@ fn of_last_block(artifact: &Artifact<'_>) -> Option<Found> {
     let line = block.lines().next_back().unwrap_or_default();
     let start = last.range.start + block.len() - line.len();
     let start = start + line.len() - line.trim_start().len();
-    Some(Found::new(Check::MidSentence, start..last.range.start + block.len(), why, FIX))
+    Some(UnplacedFinding::new(Check::MidSentence, start..last.range.start + block.len(), why, FIX))
 }
 
 /// Returns why a block certainly stops in the middle of a sentence.

@@ -2,7 +2,7 @@
 
 use super::around::Remark;
 use crate::artifact::{Artifact, BlockKind, Comment, Kind, comment_in};
-use crate::finding::{Check, Found};
+use crate::finding::{Check, UnplacedFinding};
 use crate::phrases::{Phrase, Scope};
 
 const WHY: &str = "this replaces code that is missing";
@@ -19,7 +19,12 @@ enum Ellipsis {
 }
 
 /// Checks the comment around an anchor.
-pub(crate) fn look(artifact: &Artifact<'_>, phrase: &Phrase, remark: &Remark, at: usize) -> Option<Found> {
+pub(crate) fn look(
+    artifact: &Artifact<'_>,
+    phrase: &Phrase,
+    remark: &Remark,
+    at: usize,
+) -> Option<UnplacedFinding> {
     let (text, outline, comment) = (artifact.text(), artifact.outline(), &remark.comment);
     if !phrase.is_all(text, &remark.words) {
         return None;
@@ -48,7 +53,7 @@ pub(crate) fn look(artifact: &Artifact<'_>, phrase: &Phrase, remark: &Remark, at
     let line = &text[comment.line.clone()];
     let indented = comment.line.start + line.len() - line.trim_start().len();
     let start = if comment.is_all { indented } else { comment.content.start };
-    is_omission.then(|| Found::new(Check::Omission, start..comment.line.end, WHY, FIX))
+    is_omission.then(|| UnplacedFinding::new(Check::Omission, start..comment.line.end, WHY, FIX))
 }
 
 fn ellipsis(content: &str) -> Ellipsis {

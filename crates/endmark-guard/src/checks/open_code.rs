@@ -4,10 +4,10 @@ use endmark_text::detect::detect;
 use endmark_text::{Format, Verdict};
 
 use crate::artifact::{Artifact, Kind};
-use crate::finding::{Check, Found};
+use crate::finding::{Check, UnplacedFinding};
 
 /// Detects JSON that is cut, and code that ends inside an open bracket, string or comment.
-pub(crate) fn check(artifact: &Artifact<'_>) -> Option<Found> {
+pub(crate) fn check(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
     match artifact.kind() {
         Kind::Markdown => None,
         Kind::Json => of_json(artifact),
@@ -15,13 +15,13 @@ pub(crate) fn check(artifact: &Artifact<'_>) -> Option<Found> {
     }
 }
 
-fn of_json(artifact: &Artifact<'_>) -> Option<Found> {
+fn of_json(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
     let Verdict::Truncated(truncation) = detect(artifact.body().as_bytes(), &Format::Json).verdict else {
         return None;
     };
     let start = artifact.body_start() + truncation.truncation_index.min(artifact.body().len());
     let range = last_line(artifact.text(), start.min(artifact.end().end));
-    Some(Found::new(
+    Some(UnplacedFinding::new(
         Check::OpenCode,
         range,
         "this JSON document is not at its end",
@@ -31,14 +31,14 @@ fn of_json(artifact: &Artifact<'_>) -> Option<Found> {
 
 /// The construct that is open at the end of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Open {
+enum OpenConstruct {
     Bracket(u8),
     String(u8),
     LongString(u8),
     Comment,
 }
 
-fn of_code(artifact: &Artifact<'_>) -> Option<Found> {
+fn of_code(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
     let body = artifact.body();
     let open = open_at_end(body.as_bytes())?;
     let end = artifact.end().end;
@@ -47,15 +47,23 @@ fn of_code(artifact: &Artifact<'_>) -> Option<Found> {
     // A complete file ends unindented. This also guards against misread brackets earlier in the file.
     let is_indented = last.starts_with([' ', '\t']);
     let begins_block = last.trim_end().ends_with(['{', '(', '[', ',', '=', '+', '\\']);
-    if !is_indented && !begins_block && !matches!(open, Open::Comment | Open::LongString(_)) {
+    if !is_indented && !begins_block && !matches!(open, OpenConstruct::Comment | OpenConstruct::LongString(_))
+    {
         return None;
     }
     let what = match open {
-        Open::Bracket(sign) => format!("the code stops with `{}` still open", char::from(sign)),
-        Open::String(_) | Open::LongString(_) => "the code stops inside of a string".to_owned(),
-        Open::Comment => "the code stops inside of a comment".to_owned(),
+        OpenConstruct::Bracket(sign) => format!("the code stops with `{}` still open", char::from(sign)),
+        OpenConstruct::String(_) | OpenConstruct::LongString(_) => {
+            "the code stops inside of a string".to_owned()
+        }
+        OpenConstruct::Comment => "the code stops inside of a comment".to_owned(),
     };
-    Some(Found::new(Check::OpenCode, line, what, "Write the rest of the code, and close what is open."))
+    Some(UnplacedFinding::new(
+        Check::OpenCode,
+        line,
+        what,
+        "Write the rest of the code, and close what is open.",
+    ))
 }
 
 /// Returns the line before an offset, up to the offset.
@@ -65,7 +73,7 @@ fn last_line(text: &str, end: usize) -> std::ops::Range<usize> {
 }
 
 /// Scans code of any language for open brackets, strings and comments. Returns `None` if brackets do not match.
-fn open_at_end(code: &[u8]) -> Option<Open> {
+fn open_at_end(code: &[u8]) -> Option<OpenConstruct> {
     let has = |sign: &str| memchr::memmem::find(code, sign.as_bytes()).is_some();
     let slashes = has("//") || has("/*") || has(";\n") || has("{\n");
     let mut open: Vec<u8> = Vec::new();
@@ -76,18 +84,18 @@ fn open_at_end(code: &[u8]) -> Option<Open> {
             b'"' | b'\'' if rest.starts_with(&[byte; 3]) => {
                 match memchr::memmem::find(&rest[3..], &[byte; 3]) {
                     Some(end) => at += end + 6,
-                    None => return Some(Open::LongString(byte)),
+                    None => return Some(OpenConstruct::LongString(byte)),
                 }
             }
             b'/' if rest.starts_with(b"/*") => match memchr::memmem::find(&rest[2..], b"*/") {
                 Some(end) => at += end + 4,
-                None => return Some(Open::Comment),
+                None => return Some(OpenConstruct::Comment),
             },
             b'/' if slashes && rest.starts_with(b"//") => at += line_length(rest),
             b'#' if !slashes => at += line_length(rest),
             b'"' | b'\'' => match string_length(rest, byte) {
                 Some(length) => at += length,
-                None if byte == b'"' && !rest.contains(&b'\n') => return Some(Open::String(byte)),
+                None if byte == b'"' && !rest.contains(&b'\n') => return Some(OpenConstruct::String(byte)),
                 // An apostrophe or a lifetime.
                 None => at += 1,
             },
@@ -110,7 +118,7 @@ fn open_at_end(code: &[u8]) -> Option<Open> {
             _ => at += 1,
         }
     }
-    open.last().map(|&sign| Open::Bracket(sign))
+    open.last().map(|&sign| OpenConstruct::Bracket(sign))
 }
 
 fn line_length(rest: &[u8]) -> usize {

@@ -1,16 +1,16 @@
 //! Checks whether the last code block is closed.
 
 use crate::artifact::{Artifact, BlockKind, Kind};
-use crate::finding::{Check, Found};
+use crate::finding::{Check, UnplacedFinding};
 
 /// Detects a fenced code block without a closing fence, which runs to the end of the text.
-pub(crate) fn check(artifact: &Artifact<'_>) -> Option<Found> {
+pub(crate) fn check(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
     let last = artifact.outline().last().filter(|_| artifact.kind() == Kind::Markdown)?;
     let is_open = matches!(last.kind, BlockKind::Code { is_closed: false, is_fenced: true });
     is_open.then(|| {
         let line = artifact.text()[last.range.clone()].lines().next().unwrap_or_default();
         let range = last.range.start..last.range.start + line.len();
-        Found::new(
+        UnplacedFinding::new(
             Check::OpenFence,
             range,
             "this block of code is never closed: the text stops inside of it",

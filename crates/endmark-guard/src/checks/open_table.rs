@@ -1,12 +1,12 @@
 //! Checks whether the text stops inside a table.
 
 use crate::artifact::{Artifact, BlockKind, Kind};
-use crate::finding::{Check, Found};
+use crate::finding::{Check, UnplacedFinding};
 
 const FIX: &str = "Write the rest of the table.";
 
 /// Detects a table at the end of a text that has no rows, or whose last row is incomplete.
-pub(crate) fn check(artifact: &Artifact<'_>) -> Option<Found> {
+pub(crate) fn check(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
     let last = artifact.outline().last().filter(|_| artifact.kind() == Kind::Markdown)?;
     let text = artifact.text();
     let table = artifact
@@ -20,7 +20,7 @@ pub(crate) fn check(artifact: &Artifact<'_>) -> Option<Found> {
     let start = table.range.start + source.len() - row.len();
     let range = start..start + row.len();
     if table.rows == 0 {
-        return Some(Found::new(
+        return Some(UnplacedFinding::new(
             Check::OpenTable,
             range,
             "this table has a head and no rows: the text stops there",
@@ -39,18 +39,18 @@ pub(crate) fn check(artifact: &Artifact<'_>) -> Option<Found> {
     } else {
         "the last row of this table has fewer cells than all others"
     };
-    (breaks_off || has_fewer).then(|| Found::new(Check::OpenTable, range, why, FIX))
+    (breaks_off || has_fewer).then(|| UnplacedFinding::new(Check::OpenTable, range, why, FIX))
 }
 
 /// A table whose delimiter row is missing is parsed as a paragraph.
-fn of_paragraph(artifact: &Artifact<'_>) -> Option<Found> {
+fn of_paragraph(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
     let last =
         artifact.outline().last().filter(|last| last.kind == BlockKind::Paragraph && !last.is_quoted)?;
     let paragraph = artifact.text()[last.range.clone()].trim_end();
     let mut lines = paragraph.lines();
     let is_row = lines.next_back().is_some_and(|row| row.starts_with('|') && row.matches('|').count() >= 2);
     (is_row && lines.next().is_none_or(|above| above.starts_with('|'))).then(|| {
-        Found::new(
+        UnplacedFinding::new(
             Check::OpenTable,
             last.range.clone(),
             "this is the head of a table, and the text stops there",

@@ -7,11 +7,11 @@ use std::ops::Range;
 use super::around::{Remark, Sentence};
 use super::{forbidden, handoff, omission, placeholder};
 use crate::artifact::{Artifact, Kind};
-use crate::finding::{Check, Found};
+use crate::finding::{Check, UnplacedFinding};
 use crate::phrases::{Bank, DEFAULT, Sign};
 
 /// Detects handoffs (if they are forbidden), placeholders, omitted code and forbidden phrases.
-pub(crate) fn check(artifact: &Artifact<'_>, forbidden: &Bank, handoffs: bool) -> Vec<Found> {
+pub(crate) fn check(artifact: &Artifact<'_>, forbidden: &Bank, handoffs: bool) -> Vec<UnplacedFinding> {
     if artifact.kind() == Kind::Json {
         return Vec::new();
     }
@@ -20,9 +20,9 @@ pub(crate) fn check(artifact: &Artifact<'_>, forbidden: &Bank, handoffs: bool) -
     without_inner(found)
 }
 
-fn look(artifact: &Artifact<'_>, bank: &Bank, handoffs: bool) -> Vec<Found> {
+fn look(artifact: &Artifact<'_>, bank: &Bank, handoffs: bool) -> Vec<UnplacedFinding> {
     let text = artifact.text();
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<UnplacedFinding> = Vec::new();
     let mut sentence: Option<Sentence<'_>> = None;
     let mut line = Line { range: 0..0, remark: OnceCell::new() };
     // Check each phrase once per sentence or line, however many of its anchors occur there.
@@ -89,9 +89,9 @@ impl Line {
 }
 
 /// Drops findings inside larger ones, and all but one at the same place.
-fn without_inner(mut found: Vec<Found>) -> Vec<Found> {
+fn without_inner(mut found: Vec<UnplacedFinding>) -> Vec<UnplacedFinding> {
     found.sort_by_key(|found| (found.range.start, std::cmp::Reverse(found.range.end), found.check));
-    let mut kept: Vec<Found> = Vec::with_capacity(found.len());
+    let mut kept: Vec<UnplacedFinding> = Vec::with_capacity(found.len());
     for one in found {
         let is_inner = kept.iter().rev().take(2).any(|last| {
             last.range.start <= one.range.start

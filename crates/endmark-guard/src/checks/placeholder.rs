@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::around::{Sentence, words_in};
 use super::handoff::trimmed;
 use crate::artifact::{Artifact, Block, BlockKind, Kind, title_of};
-use crate::finding::{Check, Found};
+use crate::finding::{Check, UnplacedFinding};
 use crate::phrases::{Phrase, Scope, words};
 
 const WHY: &str = "a placeholder instead of content";
@@ -20,7 +20,7 @@ pub(crate) fn look(
     phrase: &Phrase,
     sentence: &Sentence<'_>,
     at: usize,
-) -> Option<Found> {
+) -> Option<UnplacedFinding> {
     let (text, outline) = (sentence.text, artifact.outline());
     // In a code file such a comment is a note. Missing code is found by the omission check.
     if artifact.kind() != Kind::Markdown || sentence.block.kind == BlockKind::Comment {
@@ -37,7 +37,7 @@ pub(crate) fn look(
         && !outline.is_in_span(at)
         && !sentence.is_quoted_at(at)
         && !sentence.is_about(range.start.max(sentence.range.start));
-    is_said.then(|| Found::new(Check::Placeholder, trimmed(text, range), WHY, FIX))
+    is_said.then(|| UnplacedFinding::new(Check::Placeholder, trimmed(text, range), WHY, FIX))
 }
 
 /// Returns the whole block, or the value of a field in it.

@@ -1,7 +1,7 @@
 //! Checks that the required sections exist and have content.
 
 use crate::artifact::{Artifact, Heading, title_of};
-use crate::finding::{Check, Found};
+use crate::finding::{Check, UnplacedFinding};
 use crate::phrases::{DEFAULT, Scope, words};
 
 /// The minimum similarity of two titles for a suggestion.
@@ -9,10 +9,14 @@ const LEAST_LIKENESS: f64 = 0.6;
 
 /// Detects required sections that are missing or empty, and a last heading without content. `before` has the findings
 /// of earlier checks.
-pub(crate) fn check(artifact: &Artifact<'_>, required: &[String], before: &[Found]) -> Vec<Found> {
+pub(crate) fn check(
+    artifact: &Artifact<'_>,
+    required: &[String],
+    before: &[UnplacedFinding],
+) -> Vec<UnplacedFinding> {
     let mut places: Vec<usize> = before.iter().map(|found| found.range.start).collect();
     places.sort_unstable();
-    let mut found: Vec<Found> =
+    let mut found: Vec<UnplacedFinding> =
         required.iter().filter_map(|wanted| of_required(artifact, wanted, &places)).collect();
     if let Some(stops) = stops_at_heading(artifact)
         && !found.iter().any(|found| found.range == stops.range)
@@ -22,7 +26,7 @@ pub(crate) fn check(artifact: &Artifact<'_>, required: &[String], before: &[Foun
     found
 }
 
-fn of_required(artifact: &Artifact<'_>, wanted: &str, found_at: &[usize]) -> Option<Found> {
+fn of_required(artifact: &Artifact<'_>, wanted: &str, found_at: &[usize]) -> Option<UnplacedFinding> {
     let (level, title) = wanted_title(wanted);
     let headings = artifact.outline().headings();
     let fits = |heading: &&Heading| {
@@ -67,12 +71,17 @@ fn is_stub(artifact: &Artifact<'_>, heading: usize, places: &[usize]) -> bool {
     })
 }
 
-fn empty(heading: &Heading, wanted: &str) -> Found {
+fn empty(heading: &Heading, wanted: &str) -> UnplacedFinding {
     let why = format!("the section `{}` has a heading and no content under it", wanted.trim());
-    Found::new(Check::SectionEmpty, heading.range.clone(), why, "Write what belongs under this heading.")
+    UnplacedFinding::new(
+        Check::SectionEmpty,
+        heading.range.clone(),
+        why,
+        "Write what belongs under this heading.",
+    )
 }
 
-fn missing(artifact: &Artifact<'_>, wanted: &str, title: &str) -> Found {
+fn missing(artifact: &Artifact<'_>, wanted: &str, title: &str) -> UnplacedFinding {
     let likeness =
         |heading: &&Heading| strsim::normalized_damerau_levenshtein(&title_of(&heading.title), title);
     let nearest = artifact.outline().headings().iter().filter(|heading| likeness(heading) >= LEAST_LIKENESS);
@@ -80,7 +89,7 @@ fn missing(artifact: &Artifact<'_>, wanted: &str, title: &str) -> Found {
     let hint =
         nearest.map(|it| format!("; the nearest there is says `{}`", it.title.trim())).unwrap_or_default();
     let fix = format!("Add a heading `{}` with its content{hint}.", wanted.trim());
-    Found::new(
+    UnplacedFinding::new(
         Check::SectionMissing,
         artifact.end(),
         format!("the section `{}` is missing", wanted.trim()),
@@ -89,7 +98,7 @@ fn missing(artifact: &Artifact<'_>, wanted: &str, title: &str) -> Found {
 }
 
 /// Detects a last heading without content.
-fn stops_at_heading(artifact: &Artifact<'_>) -> Option<Found> {
+fn stops_at_heading(artifact: &Artifact<'_>) -> Option<UnplacedFinding> {
     let outline = artifact.outline();
     let last = outline.headings().len().checked_sub(1)?;
     let heading = outline.headings().get(last).filter(|heading| heading.is_real())?;
@@ -100,7 +109,7 @@ fn stops_at_heading(artifact: &Artifact<'_>) -> Option<Found> {
         return None;
     }
     let why = format!("the text stops at the heading `{}`, with nothing under it", heading.title.trim());
-    Some(Found::new(
+    Some(UnplacedFinding::new(
         Check::SectionEmpty,
         heading.range.clone(),
         why,

@@ -1,6 +1,6 @@
-use crate::{Artifact, Criteria, Guard, Report};
+use crate::{Artifact, Assessment, Criteria, Guard};
 
-fn judge(text: &str) -> Report {
+fn judge(text: &str) -> Assessment {
     Guard::new(Criteria::default()).judge(&Artifact::read(text))
 }
 

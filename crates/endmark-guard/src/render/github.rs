@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use super::Judged;
+use super::AssessedArtifact;
 
 /// Returns one line per finding, which GitHub shows next to the affected line.
-pub fn github(judged: &[Judged<'_>]) -> String {
+pub fn github(judged: &[AssessedArtifact<'_>]) -> String {
     let mut lines = String::new();
     for one in judged {
         for finding in one.report.findings() {

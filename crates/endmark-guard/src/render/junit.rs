@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use super::{Judged, xml};
+use super::{AssessedArtifact, xml};
 
 /// Returns a test suite with one case per artifact, and its findings as failures.
-pub fn junit(judged: &[Judged<'_>]) -> String {
+pub fn junit(judged: &[AssessedArtifact<'_>]) -> String {
     let failed = judged.iter().filter(|one| !one.report.findings().is_empty()).count();
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     // Writing to a string cannot fail.

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::Judged;
+use super::AssessedArtifact;
 use crate::finding::{Check, Finding};
 
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
 /// Returns one run with one result per finding. Each check is a rule.
-pub fn sarif(judged: &[Judged<'_>], version: &str) -> Value {
+pub fn sarif(judged: &[AssessedArtifact<'_>], version: &str) -> Value {
     let rules: Vec<Value> = Check::ALL
         .iter()
         .map(|check| json!({"id": check.name(), "shortDescription": {"text": check.description()}, "defaultConfiguration": {"level": "error"}}))

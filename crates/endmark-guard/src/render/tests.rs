@@ -1,7 +1,7 @@
 use super::*;
 use crate::{Artifact, Criteria, Guard};
 
-fn report() -> Report {
+fn report() -> Assessment {
     let criteria = Criteria { required_sections: vec!["A & <b>".to_owned()], ..Criteria::default() };
     Guard::new(criteria).judge(&Artifact::read("# 100% done\n\nTBD\n"))
 }
@@ -10,7 +10,10 @@ fn report() -> Report {
 fn every_form_names_the_place_and_escapes_what_it_must() {
     let (report, whole) =
         (report(), Guard::new(Criteria::default()).judge(&Artifact::read("All is well.\n")));
-    let judged = [Judged { path: "a b,c.md", report: &report }, Judged { path: "whole.md", report: &whole }];
+    let judged = [
+        AssessedArtifact { path: "a b,c.md", report: &report },
+        AssessedArtifact { path: "whole.md", report: &whole },
+    ];
 
     let annotations = github(&judged);
     assert_eq!(annotations.lines().count(), 2, "{annotations}");

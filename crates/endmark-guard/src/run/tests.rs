@@ -14,8 +14,8 @@ fn run_of(attempts: u32) -> Run {
     Run::new(limits(attempts, 1_000, None), RiskRule { threshold: 0.85, limit_tokens: Some(100_000) })
 }
 
-fn stub(fingerprint: &str) -> Attempted {
-    Attempted {
+fn stub(fingerprint: &str) -> AttemptResult {
+    AttemptResult {
         checks_pass: false,
         fingerprint: fingerprint.to_owned(),
         verdict: AttemptVerdict::Whole,
@@ -25,7 +25,7 @@ fn stub(fingerprint: &str) -> Attempted {
     }
 }
 
-fn attempt(run: &mut Run, attempted: Attempted) -> Vec<Notice> {
+fn attempt(run: &mut Run, attempted: AttemptResult) -> Vec<Notice> {
     run.handle(RunEvent::Started);
     run.handle(RunEvent::Ended(attempted))
 }
@@ -34,7 +34,7 @@ fn attempt(run: &mut Run, attempted: Attempted) -> Vec<Notice> {
 fn the_last_attempt_is_judged_before_the_limit() {
     let mut run = run_of(2);
     attempt(&mut run, stub("a"));
-    let finished = Attempted { checks_pass: true, ..stub("b") };
+    let finished = AttemptResult { checks_pass: true, ..stub("b") };
     assert_eq!(attempt(&mut run, finished), [Notice::Succeeded]);
 }
 
@@ -51,14 +51,14 @@ fn one_that_is_taken_up_has_the_tries_and_the_means_that_are_left() {
     let limits = RunLimits { nanodollars: NonZeroU64::new(10), ..*run_of(2).limits() };
     let rule = RiskRule { threshold: 0.85, limit_tokens: None };
     let usage = TokenUsage::new(100, 10);
-    let before = Before { attempts_over: 1, usage, nanodollars: Some(6), seconds: 5 };
+    let before = EarlierProgress { attempts_over: 1, usage, nanodollars: Some(6), seconds: 5 };
     let mut run = Run::taken_up(limits, rule, before);
     assert_eq!((run.state(), run.next_step(), run.token_usage()), (State::Queued, RunStep::Start(2), usage));
     run.handle(RunEvent::Started);
     let cost = Usage { run: usage, cost_nanodollars: Some(4), ..Usage::default() };
     run.handle(RunEvent::Used(cost.clone(), 6));
     assert_eq!((run.next_step(), run.token_usage().total, run.nanodollars()), (RunStep::Stop, 220, Some(10)));
-    let notices = run.handle(RunEvent::Ended(Attempted { usage: cost, ..stub("a") }));
+    let notices = run.handle(RunEvent::Ended(AttemptResult { usage: cost, ..stub("a") }));
     assert_eq!(notices, [Notice::ContextExhausted, Notice::Released(Reason::ContextExhaustion)]);
 }
 
@@ -85,7 +85,7 @@ fn a_call_over_the_threshold_is_a_warning_and_with_a_stub_the_end() {
     assert_eq!(warned, [Notice::ContextRisk { is_sum: false }]);
     assert_eq!(run.handle(RunEvent::Used(full.clone(), 2)), []);
     assert_eq!(run.next_step(), RunStep::Wait);
-    let ended = run.handle(RunEvent::Ended(Attempted { usage: full, ..stub("a") }));
+    let ended = run.handle(RunEvent::Ended(AttemptResult { usage: full, ..stub("a") }));
     assert_eq!(ended, [Notice::ContextExhausted, Notice::Released(Reason::ContextExhaustion)]);
 }
 
@@ -94,7 +94,7 @@ fn the_sum_of_all_calls_is_no_more_than_a_warning() {
     let sum = Usage { run: TokenUsage::new(500_000, 1), ..Usage::default() };
     let mut run = run_of(5);
     run.handle(RunEvent::Started);
-    let ended = run.handle(RunEvent::Ended(Attempted { usage: sum, ..stub("a") }));
+    let ended = run.handle(RunEvent::Ended(AttemptResult { usage: sum, ..stub("a") }));
     assert_eq!(ended, [Notice::ContextRisk { is_sum: true }, Notice::RetryQueued(Reason::ContextGuardFail)]);
 }
 
@@ -103,19 +103,19 @@ fn ceilings_end_an_attempt_and_the_artifact_counts_all_the_same() {
     let dear = Usage { cost_nanodollars: Some(600), ..Usage::default() };
     let rule = RiskRule { threshold: 0.85, limit_tokens: None };
     let mut run = Run::new(limits(5, 1_000, Some(1_000)), rule);
-    attempt(&mut run, Attempted { usage: dear.clone(), ..stub("a") });
+    attempt(&mut run, AttemptResult { usage: dear.clone(), ..stub("a") });
     run.handle(RunEvent::Started);
     assert_eq!(run.next_step(), RunStep::Wait);
     run.handle(RunEvent::Used(dear.clone(), 2));
     assert_eq!((run.next_step(), run.nanodollars()), (RunStep::Stop, Some(1_200)));
-    let stopped = Attempted { usage: dear, was_stopped_at_ceiling: true, ..stub("b") };
+    let stopped = AttemptResult { usage: dear, was_stopped_at_ceiling: true, ..stub("b") };
     let mut other = run.clone();
     assert_eq!(run.handle(RunEvent::Ended(stopped.clone())), [Notice::Released(Reason::Budget)]);
-    let finished = Attempted { checks_pass: true, verdict: AttemptVerdict::Stuck, ..stopped };
+    let finished = AttemptResult { checks_pass: true, verdict: AttemptVerdict::Stuck, ..stopped };
     assert_eq!(other.handle(RunEvent::Ended(finished)), [Notice::Succeeded]);
 
     let mut slow = Run::new(limits(5, 10, None), rule);
-    let late = Attempted { run_seconds: 10, ..stub("a") };
+    let late = AttemptResult { run_seconds: 10, ..stub("a") };
     assert_eq!(attempt(&mut slow, late), [Notice::Released(Reason::Budget)]);
 }
 
@@ -124,7 +124,7 @@ fn attempts_are_added_up() {
     let used = Usage { run: TokenUsage::new(100, 10), cost_nanodollars: Some(7), ..Usage::default() };
     let mut run = run_of(3);
     for _ in 0..2 {
-        attempt(&mut run, Attempted { usage: used.clone(), ..stub("a") });
+        attempt(&mut run, AttemptResult { usage: used.clone(), ..stub("a") });
     }
     assert_eq!((run.token_usage(), run.nanodollars()), (TokenUsage::new(200, 20), Some(14)));
     run.handle(RunEvent::Started);
@@ -147,7 +147,7 @@ fn any_event() -> impl Strategy<Value = RunEvent> {
     let verdict = proptest::sample::select(AttemptVerdict::ALL.to_vec());
     let attempted = (any::<bool>(), "[ab]", verdict, any_usage(), 0..40_u64, any::<bool>()).prop_map(
         |(checks_pass, fingerprint, verdict, usage, run_seconds, was_stopped_at_ceiling)| {
-            RunEvent::Ended(Attempted {
+            RunEvent::Ended(AttemptResult {
                 checks_pass,
                 fingerprint,
                 verdict,

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use endmark_text::{CompleteError, Completed, Format, UnfinishedKind, complete, replace_lone_surrogates};
+use endmark_text::{CompleteError, CompletedText, Format, UnfinishedKind, complete, replace_lone_surrogates};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -25,24 +25,24 @@ pub(crate) fn first_lost(
     corrected: &str,
     is_refused: &dyn Fn(&str) -> bool,
 ) -> Option<String> {
-    first_difference(received, corrected, Comparing::Extensions(is_refused))
+    first_difference(received, corrected, ComparisonMode::Extensions(is_refused))
 }
 
 /// Returns the path of the first complete received value that differs in a regenerated reply. The value at the cut
 /// may differ: a model rarely writes it twice in the same words.
 pub(crate) fn first_changed(received: &str, again: &str) -> Option<String> {
-    first_difference(received, again, Comparing::Complete)
+    first_difference(received, again, ComparisonMode::Complete)
 }
 
 /// Returns the path (a JSON Pointer) of the first complete received value without a counterpart in the other text.
 /// `null` and the empty string do not count as values.
 pub(crate) fn first_missing(received: &str, other: &str) -> Option<String> {
-    first_difference(received, other, Comparing::Presence)
+    first_difference(received, other, ComparisonMode::Presence)
 }
 
 /// How values are compared.
 #[derive(Clone, Copy)]
-enum Comparing<'a> {
+enum ComparisonMode<'a> {
     /// Any value is kept by any other.
     Presence,
     /// Complete values must be equal.
@@ -51,7 +51,7 @@ enum Comparing<'a> {
     Extensions(&'a dyn Fn(&str) -> bool),
 }
 
-fn first_difference(received: &str, corrected: &str, comparing: Comparing<'_>) -> Option<String> {
+fn first_difference(received: &str, corrected: &str, comparing: ComparisonMode<'_>) -> Option<String> {
     let received = received.strip_prefix('\u{feff}').unwrap_or(received);
     // Without it nothing was complete.
     let (received, unfinished) = closed(received)?;
@@ -93,7 +93,7 @@ fn closed(received: &str) -> Option<(String, Option<String>)> {
 }
 
 /// Returns the path of the last unfinished value, if it is of this kind.
-fn cut_value(completed: &Completed, kind: UnfinishedKind) -> Option<String> {
+fn cut_value(completed: &CompletedText, kind: UnfinishedKind) -> Option<String> {
     let last = completed.unfinished().next_back()?;
     (last.kind == kind).then(|| last.pointer.to_owned())
 }
@@ -102,7 +102,7 @@ struct Comparison<'a> {
     /// The path of the string or number at the cut.
     unfinished: Option<String>,
     document: Value,
-    comparing: Comparing<'a>,
+    comparing: ComparisonMode<'a>,
 }
 
 /// The state of the comparison. Its path stays at the first lost value.
@@ -146,8 +146,8 @@ impl Comparison<'_> {
                     self.keeps_child(&index.to_string(), value, after.get(index).copied(), state)
                 })
             }
-            (Some(b'{' | b'['), _) if matches!(self.comparing, Comparing::Presence) => false,
-            _ if matches!(self.comparing, Comparing::Presence) => {
+            (Some(b'{' | b'['), _) if matches!(self.comparing, ComparisonMode::Presence) => false,
+            _ if matches!(self.comparing, ComparisonMode::Presence) => {
                 !matches!(after.get(), "null" | "\"\"") || after.get() == before.get()
             }
             _ => is_same_value(before.get(), after.get()) || self.is_demanded(before, state),
@@ -170,7 +170,7 @@ impl Comparison<'_> {
             Some(after) => self.keeps(before, after, state),
             // The value at the cut has no proven end, but it was received: a correction may not drop it.
             None if self.unfinished.as_ref() == Some(&state.path) => {
-                !matches!(self.comparing, Comparing::Extensions(_)) || self.is_demanded(before, state)
+                !matches!(self.comparing, ComparisonMode::Extensions(_)) || self.is_demanded(before, state)
             }
             None => self.is_demanded(before, state),
         };
@@ -184,7 +184,7 @@ impl Comparison<'_> {
     /// schema requires of them: a correction had replaced 1,587 received characters by 35. Another kind of value must
     /// be required by the schema.
     fn extends(&self, before: &RawValue, after: &RawValue, state: &mut State) -> bool {
-        if !matches!(self.comparing, Comparing::Extensions(_)) {
+        if !matches!(self.comparing, ComparisonMode::Extensions(_)) {
             return true;
         }
         match (read::<String>(before), read::<String>(after)) {
@@ -197,7 +197,7 @@ impl Comparison<'_> {
     /// Whether the schema refuses the corrected document with the received value restored.
     fn is_demanded(&self, before: &RawValue, state: &mut State) -> bool {
         state.demanded += 1;
-        let Comparing::Extensions(is_refused) = self.comparing else { return false };
+        let ComparisonMode::Extensions(is_refused) = self.comparing else { return false };
         let (true, Ok(value)) = (state.demanded <= MOST_DEMANDED, serde_json::from_str(before.get())) else {
             return false;
         };

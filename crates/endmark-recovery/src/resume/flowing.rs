@@ -3,16 +3,16 @@
 use endmark_text::Format;
 
 use super::proof::{Proof, Question};
-use super::shown::Shown;
-use crate::stitch::{Certain, ReasoningSigns, StitchStream, begun_without_reasoning, is_fence_line};
+use super::shown::PromptExcerpt;
+use crate::stitch::{CertainText, ReasoningSigns, StitchStream, begun_without_reasoning, is_fence_line};
 
 /// The answer to a prompt while it arrives. It streams once it has proved its seam (PC-4, PC-9).
 ///
 /// ```
-/// use endmark_recovery::{PromptedStream, Shown, build_resume_prompt};
+/// use endmark_recovery::{PromptedStream, PromptExcerpt, build_resume_prompt};
 /// use endmark_text::Format;
 ///
-/// let shown = Shown { length: 12, quoted_from: 0 };
+/// let shown = PromptExcerpt { length: 12, quoted_from: 0 };
 /// let prompt = build_resume_prompt("The harbour", &Format::Text, None);
 /// let mut stream = PromptedStream::new("The harbour was qui", (shown, &prompt), &Format::Text);
 /// stream.push("The harbour ");
@@ -23,7 +23,7 @@ use crate::stitch::{Certain, ReasoningSigns, StitchStream, begun_without_reasoni
 #[derive(Debug, Clone)]
 pub struct PromptedStream {
     so_far: String,
-    shown: Shown,
+    shown: PromptExcerpt,
     prompt: String,
     format: Format,
     known: ReasoningSigns,
@@ -44,7 +44,7 @@ enum State {
 
 impl PromptedStream {
     /// Starts an empty answer to this prompt, which showed this much of `so_far`.
-    pub fn new(so_far: &str, (shown, prompt): (Shown, &str), format: &Format) -> Self {
+    pub fn new(so_far: &str, (shown, prompt): (PromptExcerpt, &str), format: &Format) -> Self {
         Self {
             so_far: so_far.to_owned(),
             shown,
@@ -76,7 +76,7 @@ impl PromptedStream {
     }
 
     /// Returns what certainly belongs to the joined text, or `None` while the seam is open.
-    pub fn certain(&self) -> Option<Certain<'_>> {
+    pub fn certain(&self) -> Option<CertainText<'_>> {
         match &self.state {
             State::Open | State::Closed => None,
             State::Flowing(stream) => stream.certain(),

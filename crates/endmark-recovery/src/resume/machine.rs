@@ -4,8 +4,8 @@ use endmark_text::Format;
 
 use super::body::Body;
 use super::placing::Earlier;
-use super::shown::{BackUp, Shown, back_up};
-use super::{Strategy, Wanted};
+use super::shown::{BackUp, PromptExcerpt, back_up};
+use super::{RequestedReply, Strategy};
 use crate::{
     AskFailure, CutKind, Ending, ExhaustedCause, Join, Judgement, PieceRecord, PieceRole, Reply, Restart,
     ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep, Seam, Stop, build_resume_prompt,
@@ -54,7 +54,7 @@ pub struct Resume {
     /// The last answer about the current text, if it proved nothing.
     pub(super) earlier: Option<Earlier>,
     /// The answers that could not be joined since the text grew.
-    pub(super) refused: Refused,
+    pub(super) refused: RefusedAnswers,
     /// Whether the whole reply was requested again.
     pub(super) restarted: bool,
     /// The length in characters of the text that such an answer replaced.
@@ -77,7 +77,7 @@ impl Resume {
             rejections: 0,
             last_piece: None,
             earlier: None,
-            refused: Refused::default(),
+            refused: RefusedAnswers::default(),
             restarted: false,
             replaced_chars: None,
             history: Vec::new(),
@@ -111,9 +111,9 @@ impl Resume {
         self.attempts += 1;
         self.rejections = 0;
         match wanted {
-            Wanted::Rest => self.go_on(reply, join, kind, (shown, &prompt)),
-            Wanted::Again => self.begin(reply, PieceRole::Again),
-            Wanted::Restart => self.restart(reply, kind, problem),
+            RequestedReply::Rest => self.go_on(reply, join, kind, (shown, &prompt)),
+            RequestedReply::Again => self.begin(reply, PieceRole::Again),
+            RequestedReply::Restart => self.restart(reply, kind, problem),
         }
     }
 
@@ -123,10 +123,10 @@ impl Resume {
         let ResumeStep::Ask(ask) = &self.step else { return };
         let kind = ask.kind;
         let role = match ask.wanted {
-            Wanted::Rest => PieceRole::Continuation,
-            Wanted::Again | Wanted::Restart => PieceRole::Again,
+            RequestedReply::Rest => PieceRole::Continuation,
+            RequestedReply::Again | RequestedReply::Restart => PieceRole::Again,
         };
-        self.restarted |= ask.wanted == Wanted::Restart && failure.is_attempt();
+        self.restarted |= ask.wanted == RequestedReply::Restart && failure.is_attempt();
         let why = failure.to_string();
         let ending = match &failure {
             AskFailure::Rejected(_) | AskFailure::Final(_) | AskFailure::Budget(_) => Ending::UpstreamError,
@@ -246,22 +246,22 @@ impl Resume {
             };
         }
         let wanted = match () {
-            () if self.body.is_blank() => Wanted::Again,
-            () if self.is_time_to_restart() => Wanted::Restart,
-            () => Wanted::Rest,
+            () if self.body.is_blank() => RequestedReply::Again,
+            () if self.is_time_to_restart() => RequestedReply::Restart,
+            () => RequestedReply::Rest,
         };
         self.ask(kind, wanted);
     }
 
-    fn ask(&mut self, kind: CutKind, wanted: Wanted) {
+    fn ask(&mut self, kind: CutKind, wanted: RequestedReply) {
         let text = self.body.text();
-        let (shown, prompt) = if wanted == Wanted::Rest {
+        let (shown, prompt) = if wanted == RequestedReply::Rest {
             let how = if self.refused.answers == 0 { BackUp::Little } else { BackUp::Far };
             let shown = back_up(text, self.body.format(), how, self.policy.begun_by_client);
             let template = self.policy.prompt.as_deref();
             (shown, build_resume_prompt(shown.quoted(text, self.body.format()), self.body.format(), template))
         } else {
-            (Shown { length: text.len(), quoted_from: 0 }, String::new())
+            (PromptExcerpt { length: text.len(), quoted_from: 0 }, String::new())
         };
         let (attempt, so_far) = (self.attempts + 1, text.to_owned());
         self.step = ResumeStep::Ask(ResumeAsk {
@@ -299,7 +299,11 @@ impl Resume {
 
     /// Stops requesting the rest. Requests the whole reply if that is still possible.
     pub(super) fn give_up(&mut self, kind: CutKind, cause: ExhaustedCause, best: Option<String>) {
-        if self.can_restart() { self.ask(kind, Wanted::Restart) } else { self.exhaust_with(cause, best) }
+        if self.can_restart() {
+            self.ask(kind, RequestedReply::Restart);
+        } else {
+            self.exhaust_with(cause, best);
+        }
     }
 
     pub(super) fn exhaust(&mut self, cause: ExhaustedCause) {
@@ -330,18 +334,18 @@ impl Resume {
 
 /// An uncertain seam.
 #[derive(Debug, Clone)]
-pub(super) struct Doubt {
+pub(super) struct UncertainSeam {
     /// The text that it would give, if that keeps what was sent.
     pub(super) best: Option<String>,
 }
 
 /// The answers that could not be joined since the text grew.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Refused {
+pub(super) struct RefusedAnswers {
     /// Their number.
     pub(super) answers: u32,
     /// The doubt about the last one, if it could be joined but may be something else.
-    pub(super) doubt: Option<Doubt>,
+    pub(super) doubt: Option<UncertainSeam>,
     /// Whether the last one answered a prompt and was not a continuation.
     pub(super) talked: bool,
 }

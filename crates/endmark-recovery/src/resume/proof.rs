@@ -10,9 +10,9 @@ pub(super) mod walk;
 use endmark_text::Format;
 use endmark_text::detect::detect;
 
-use self::walk::{Along, Reading, Walker, is_emphasis};
+use self::walk::{AnswerExtent, Reading, Walker, is_emphasis};
 use super::recited::recites;
-use super::shown::Shown;
+use super::shown::PromptExcerpt;
 use super::weight::{TELLING, TELLING_IN_DOUBT, weight};
 use crate::AskedFrom;
 use crate::stitch::{announces, is_fence_line};
@@ -53,7 +53,7 @@ pub(crate) enum Proof {
 }
 
 impl<'a> Question<'a> {
-    pub(crate) fn new(so_far: &'a str, shown: Shown, format: &'a Format, prompt: &str) -> Self {
+    pub(crate) fn new(so_far: &'a str, shown: PromptExcerpt, format: &'a Format, prompt: &str) -> Self {
         let words = prompt.replacen(shown.quoted(so_far, format), " ", 1);
         Self { so_far, shown_len: shown.length, quoted_from: shown.quoted_from, format, words }
     }
@@ -91,17 +91,17 @@ impl Question<'_> {
                 }
                 let is_held = from >= self.shown_len && unmarked.len() < again.len();
                 match self.along(from, again, is_over, &mut walker) {
-                    Along::No if is_held => {
+                    AnswerExtent::No if is_held => {
                         // Without the answer's emphasis it may repeat the held text.
-                        several |= self.along(from, unmarked, is_over, &mut walker) != Along::No;
+                        several |= self.along(from, unmarked, is_over, &mut walker) != AnswerExtent::No;
                     }
-                    Along::ToTheEnd(length) if found.is_none_or(|found| found == length) => {
+                    AnswerExtent::ToTheEnd(length) if found.is_none_or(|found| found == length) => {
                         found = Some(length);
                         same.push(from);
                     }
-                    Along::ToTheEnd(_) | Along::Unknown => several = true,
-                    Along::SoFar if !is_over => return Proof::Open,
-                    Along::SoFar | Along::No => {}
+                    AnswerExtent::ToTheEnd(_) | AnswerExtent::Unknown => several = true,
+                    AnswerExtent::SoFar if !is_over => return Proof::Open,
+                    AnswerExtent::SoFar | AnswerExtent::No => {}
                 }
                 // Further positions cannot decide it any more.
                 if several {
@@ -177,9 +177,9 @@ impl Question<'_> {
         for from in self.places().filter(|from| *from < self.shown_len) {
             let shown = self.so_far.get(from..self.shown_len)?;
             let at = match walker.walk(shown.trim_end(), shown.len(), again) {
-                Along::ToTheEnd(at) => Some(at),
-                Along::Unknown => return None,
-                Along::SoFar | Along::No => None,
+                AnswerExtent::ToTheEnd(at) => Some(at),
+                AnswerExtent::Unknown => return None,
+                AnswerExtent::SoFar | AnswerExtent::No => None,
             };
             if let Some(at) = at.filter(|_| weight(shown) >= TELLING_IN_DOUBT) {
                 let rest = again.get(at..)?;
@@ -240,17 +240,17 @@ impl Question<'_> {
     }
 
     /// Returns how far an answer agrees with the text from this position on.
-    fn along(&self, from: usize, answer: &str, is_over: bool, walker: &mut Walker) -> Along {
-        let Some(expected) = self.so_far.get(from..) else { return Along::No };
+    fn along(&self, from: usize, answer: &str, is_over: bool, walker: &mut Walker) -> AnswerExtent {
+        let Some(expected) = self.so_far.get(from..) else { return AnswerExtent::No };
         let core = expected.trim_end();
         let blank = expected.get(core.len()..).unwrap_or_default();
         let loose = self.shown_len.saturating_sub(from);
         let at = match walker.walk(core, loose, answer) {
-            Along::ToTheEnd(at) => at,
+            AnswerExtent::ToTheEnd(at) => at,
             other => return other,
         };
         if blank.is_empty() {
-            return Along::ToTheEnd(at);
+            return AnswerExtent::ToTheEnd(at);
         }
         let rest = answer.get(at..).unwrap_or_default();
         // A string that was received with a raw line feed is repeated with an escaped one.
@@ -259,23 +259,23 @@ impl Question<'_> {
             && !self.is_between_tokens()
         {
             return match walker.walk_blank(blank, rest) {
-                Along::ToTheEnd(length) => Along::ToTheEnd(at + length),
+                AnswerExtent::ToTheEnd(length) => AnswerExtent::ToTheEnd(at + length),
                 other => other,
             };
         }
         let run = rest.get(..rest.len() - rest.trim_start().len()).unwrap_or_default();
         if run.len() == rest.len() && !is_over {
-            return Along::SoFar;
+            return AnswerExtent::SoFar;
         }
         match run {
             // White space between JSON tokens is not evidence.
-            _ if self.is_between_tokens() => Along::ToTheEnd(at + run.len()),
+            _ if self.is_between_tokens() => AnswerExtent::ToTheEnd(at + run.len()),
             // White space was received where the answer has none, so it is another text.
-            "" if !rest.is_empty() => Along::No,
-            _ if run.starts_with(blank) => Along::ToTheEnd(at + blank.len()),
+            "" if !rest.is_empty() => AnswerExtent::No,
+            _ if run.starts_with(blank) => AnswerExtent::ToTheEnd(at + blank.len()),
             // A line may end with spaces.
-            _ if run.starts_with(['\n', '\r']) && !blank.contains(['\n', '\r']) => Along::ToTheEnd(at),
-            _ => Along::ToTheEnd(at + run.len()),
+            _ if run.starts_with(['\n', '\r']) && !blank.contains(['\n', '\r']) => AnswerExtent::ToTheEnd(at),
+            _ => AnswerExtent::ToTheEnd(at + run.len()),
         }
     }
 

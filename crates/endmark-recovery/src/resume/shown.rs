@@ -47,14 +47,14 @@ impl BackUp {
 
 /// What a prompt shows of a cut text, and what it quotes of that (PC-3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shown {
+pub struct PromptExcerpt {
     /// Bytes that are shown. The received text after them is held: the answer has to begin with it.
     pub length: usize,
     /// The byte at which the quoted part begins. It ends where the shown text ends.
     pub quoted_from: usize,
 }
 
-impl Shown {
+impl PromptExcerpt {
     /// Returns the quoted part of a text: JSON unchanged, a line without trailing white space.
     pub(super) fn quoted<'t>(&self, text: &'t str, format: &Format) -> &'t str {
         let quoted = text.get(self.quoted_from..self.length).unwrap_or(text);
@@ -67,7 +67,7 @@ impl Shown {
 ///
 /// JSON is shown up to its settled text, in a string up to its last white space or its opening quote. Rows are shown
 /// up to the last settled row, and text up to its last white space (PC-3).
-pub(super) fn back_up(text: &str, format: &Format, how: BackUp, least: usize) -> Shown {
+pub(super) fn back_up(text: &str, format: &Format, how: BackUp, least: usize) -> PromptExcerpt {
     let earliest = earliest(text).max(least);
     let wanted = match format {
         Format::Json => json::boundary(text, 0, how, earliest),
@@ -88,7 +88,7 @@ pub(super) fn back_up(text: &str, format: &Format, how: BackUp, least: usize) ->
         Format::Json | Format::Jsonl => json::quoted_from(shown),
         Format::Tags | Format::Markdown | Format::Text | Format::Marker(_) | Format::Auto => anchor(shown),
     };
-    Shown { length, quoted_from }
+    PromptExcerpt { length, quoted_from }
 }
 
 /// Returns the earliest position that may be held, by the limit in characters.

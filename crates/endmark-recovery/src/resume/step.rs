@@ -1,6 +1,6 @@
 //! The output of a resume: what to request next, or how it ended.
 
-use super::shown::Shown;
+use super::shown::PromptExcerpt;
 use crate::stitch::ReasoningSigns;
 use crate::{CutKind, Seam};
 
@@ -28,16 +28,16 @@ pub struct ResumeAsk {
     pub prompt: String,
     /// How much of `so_far` is shown with that prompt. Its answer is joined by
     /// [`Join::Prompted`](crate::Join::Prompted).
-    pub shown: Shown,
+    pub shown: PromptExcerpt,
     /// What is requested.
-    pub wanted: Wanted,
+    pub wanted: RequestedReply,
     /// The signs of reasoning in the request, from the policy.
     pub known: ReasoningSigns,
 }
 
 /// What a call requests (PC-5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Wanted {
+pub enum RequestedReply {
     /// The rest.
     Rest,
     /// The reply, since nothing arrived that could be continued: the original request again, with a higher limit if

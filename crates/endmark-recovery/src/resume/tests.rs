@@ -3,7 +3,8 @@ use endmark_text::Format;
 use super::{Resume, resume_if_truncated};
 use crate::{
     AskFailure, AskedFrom, CutKind, Ending, ExhaustedCause, Join, Judgement, OnAmbiguous, PieceRole, Reply,
-    ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep, Seam, SeamStyle, Stop, Wanted,
+    RequestedReply, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep, Seam, SeamStyle,
+    Stop,
 };
 
 mod answers;
@@ -103,7 +104,7 @@ fn a_repetition_is_not_asked_for() {
 fn a_cut_document_is_asked_for_after_its_last_token_and_stitched() {
     let mut resume = json(limit("{\"name\": \"hello wor"));
     let request = ask(&resume);
-    assert_eq!((request.attempt, request.kind, request.wanted), (1, CutKind::Limit, Wanted::Rest));
+    assert_eq!((request.attempt, request.kind, request.wanted), (1, CutKind::Limit, RequestedReply::Rest));
     assert_eq!((request.shown.length, request.so_far.as_str()), (16, "{\"name\": \"hello wor"));
     assert!(request.prompt.contains(" is:\n\"name\": \"hello \nContinue"));
     assert!(request.prompt.contains("Continue the JSON payload from the last valid token."));
@@ -213,7 +214,10 @@ fn an_end_says_how_it_came_to_it() {
 fn an_empty_reply_is_asked_for_again() {
     let mut resume = text(Reply { reasoned: true, ..limit("") });
     let request = ask(&resume);
-    assert_eq!((request.kind, request.wanted, request.prompt.as_str()), (CutKind::Empty, Wanted::Again, ""));
+    assert_eq!(
+        (request.kind, request.wanted, request.prompt.as_str()),
+        (CutKind::Empty, RequestedReply::Again, "")
+    );
     resume.reply(normal("Here it is."), Join::Exact);
     assert_eq!(whole(&resume), ("Here it is.".to_owned(), 1, false));
     assert_eq!(resume.history()[1].role, PieceRole::Again);
@@ -225,7 +229,7 @@ fn an_empty_reply_is_asked_for_again() {
 fn an_answer_to_the_same_request_may_be_cut_and_is_then_continued() {
     let mut resume = json(Reply { reasoned: true, ..limit("") });
     resume.reply(limit("{\"a\": "), CUT);
-    assert_eq!((ask(&resume).kind, ask(&resume).wanted), (CutKind::Limit, Wanted::Rest));
+    assert_eq!((ask(&resume).kind, ask(&resume).wanted), (CutKind::Limit, RequestedReply::Rest));
     resume.reply(normal("1}"), Join::Exact);
     assert_eq!(whole(&resume), ("{\"a\": 1}".to_owned(), 2, false));
 }
@@ -234,7 +238,7 @@ fn an_answer_to_the_same_request_may_be_cut_and_is_then_continued() {
 fn a_stream_that_dropped_before_any_text_is_asked_for_again() {
     let policy = ResumePolicy { sent: 1, ..ResumePolicy::default() };
     let mut resume = Resume::new(policy, None, Reply::broken("\n", Ending::Dropped));
-    assert_eq!(ask(&resume).wanted, Wanted::Again);
+    assert_eq!(ask(&resume).wanted, RequestedReply::Again);
     resume.reply(normal("Hello."), Join::Exact);
     assert_eq!(whole(&resume).0, "\nHello.");
 }

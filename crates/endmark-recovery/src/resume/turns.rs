@@ -3,10 +3,10 @@
 use endmark_text::Verdict;
 
 use super::body::{Refusal, without_cut_character};
-use super::machine::{Doubt, Refused};
+use super::machine::{RefusedAnswers, UncertainSeam};
 use super::placing::Earlier;
 use super::proof::Question;
-use super::shown::Shown;
+use super::shown::PromptExcerpt;
 use super::{Resume, why};
 use crate::resume::body::Body;
 use crate::stitch::without_reasoning;
@@ -61,7 +61,13 @@ impl Resume {
     }
 
     /// Processes a continuation of a text with this kind of cut.
-    pub(super) fn go_on(&mut self, reply: Reply, join: Join, cut: CutKind, (shown, prompt): (Shown, &str)) {
+    pub(super) fn go_on(
+        &mut self,
+        reply: Reply,
+        join: Join,
+        cut: CutKind,
+        (shown, prompt): (PromptExcerpt, &str),
+    ) {
         let alone = judge(&reply.evidence(None, false));
         if alone == Judgement::Passed {
             let why = why::judged(alone, &reply, None);
@@ -89,7 +95,7 @@ impl Resume {
             other => other,
         };
         let was_in_doubt = self.refused.doubt.is_some();
-        self.refused = Refused {
+        self.refused = RefusedAnswers {
             answers: self.refused.answers + 1,
             doubt: None,
             talked: join == Join::Prompted && joined.is_err(),
@@ -128,7 +134,7 @@ impl Resume {
                 let ending = reply.ending;
                 self.keep_unjoined(reply, join, cut, 0, why);
                 let best = self.body.checked(*best).ok().map(|best| best.text);
-                self.refused.doubt = Some(Doubt { best });
+                self.refused.doubt = Some(UncertainSeam { best });
                 self.refused.talked = false;
                 self.ask_unless_stopped(cut, ending);
             }
@@ -141,7 +147,7 @@ impl Resume {
         piece: &str,
         join: Join,
         is_cut: bool,
-        (shown, prompt): (Shown, &str),
+        (shown, prompt): (PromptExcerpt, &str),
     ) -> Result<Merged, Refusal> {
         let (joined, is_proven) = if join == Join::Prompted {
             let question = Question::new(self.body.text(), shown, self.body.format(), prompt);
@@ -237,7 +243,7 @@ impl Resume {
         let cut_character =
             reply.text.get(without_cut_character(&reply.text).len()..).unwrap_or_default().to_owned();
         self.body.accept(merged);
-        (self.refused, self.earlier) = (Refused::default(), None);
+        (self.refused, self.earlier) = (RefusedAnswers::default(), None);
         self.record(PieceRole::Continuation, reply, Some(join), judged, why);
         self.set_last_seam();
         match judged {

@@ -2,7 +2,7 @@
 
 use endmark_text::Format;
 
-use super::chain::{self, Chained};
+use super::chain::{self, ChainResult};
 use super::{AskedFrom, MergeError, Seam, merge_chunks};
 
 /// The result for all parts.
@@ -74,7 +74,7 @@ pub fn stitch(chunks: &[String], format: &Format, from: AskedFrom) -> Stitched {
 
 /// Returns the result of weighing all continuations together, or `None` if the reason must be found one continuation
 /// at a time.
-fn chained(chained: Chained) -> Option<Stitched> {
+fn chained(chained: ChainResult) -> Option<Stitched> {
     if !chained.is_whole {
         return None;
     }

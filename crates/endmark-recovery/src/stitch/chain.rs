@@ -6,9 +6,9 @@
 use endmark_text::detect::Detector;
 use endmark_text::{Format, Verdict};
 
-use super::decision::{self, Ahead, Sign};
+use super::decision::{self, DecisionSign, SeamLead};
 use super::evidence::grammar::NOT_AT_ITS_END;
-use super::evidence::{Weighed, doubts, weight};
+use super::evidence::{SupportedValue, doubts, weight};
 use super::identity::identity_of_text;
 use super::joint::Joint;
 use super::plain;
@@ -40,19 +40,19 @@ enum Doubt {
 /// One way to join all parts so far.
 struct Path {
     text: String,
-    record: Record,
+    record: PathRecord,
 }
 
 /// One more seam at the end of a path. Its text is joined only if it is among the likeliest, since there are many
 /// more steps than paths.
 struct Step<'p> {
     parts: [&'p str; 3],
-    record: Record,
+    record: PathRecord,
 }
 
 /// What is known about a path apart from its text.
 #[derive(Clone)]
-struct Record {
+struct PathRecord {
     is_whole: bool,
     seams: Vec<Seam>,
     /// In bits.
@@ -62,12 +62,12 @@ struct Record {
     /// The doubt about its seams that later parts cannot resolve.
     doubt: Doubt,
     /// The signs of its seams.
-    signs: Vec<Sign>,
+    signs: Vec<DecisionSign>,
 }
 
-impl Record {
+impl PathRecord {
     /// Returns the signs of all its seams and of one more.
-    fn signs_with(&self, joint: &Joint<'_>, survivor: &Survivor) -> Vec<Sign> {
+    fn signs_with(&self, joint: &Joint<'_>, survivor: &Survivor) -> Vec<DecisionSign> {
         let mut signs = decision::signs_of(joint, &survivor.candidate, survivor.left_out_remark);
         signs.extend(&self.signs);
         signs
@@ -75,7 +75,7 @@ impl Record {
 }
 
 /// The result of all parts together.
-pub(super) struct Chained {
+pub(super) struct ChainResult {
     pub(super) text: String,
     pub(super) is_whole: bool,
     pub(super) seams: Vec<Seam>,
@@ -88,8 +88,8 @@ pub(super) fn follow(
     continuations: &[String],
     format: &Format,
     from: AskedFrom,
-) -> Option<Chained> {
-    let record = Record {
+) -> Option<ChainResult> {
+    let record = PathRecord {
         is_whole: is_whole(&[initial], format),
         seams: Vec::new(),
         cost: 0.0,
@@ -118,7 +118,7 @@ pub(super) fn follow(
             let Some((survivors, weighed)) = super::weighed(&joint) else { continue };
             // The part may also be something else. Then the next part continues from the same position. Nearly every
             // part can continue a text, so a part that follows something else is taken for something else, too.
-            let record = Record {
+            let record = PathRecord {
                 cost: path.record.cost + weighed.nothing,
                 as_asked: false,
                 doubt: Doubt::LeftOut,
@@ -140,7 +140,7 @@ pub(super) fn follow(
                 seams.push(survivor::seam(&joint, candidate, 0.0, 0));
                 let asked = candidate.is_asked(&joint) && !survivor.left_out_remark;
                 let doubt = doubt(&joint, survivor, is_settled(index), &weighed);
-                let record = Record {
+                let record = PathRecord {
                     is_whole,
                     seams,
                     cost: path.record.cost + cost - if is_last || is_whole { 0.0 } else { NOT_AT_ITS_END },
@@ -162,7 +162,7 @@ pub(super) fn follow(
 /// Returns the doubt about one seam. A seam is a guess if it takes one or two letters of a string for repeated.
 /// Without a grammar it is also a guess if it adds unproven white space, removes white space that is not settled by
 /// itself, takes a period of the text for repeated, or leaves out the whole continuation.
-fn doubt(joint: &Joint<'_>, survivor: &Survivor, is_settled: bool, weighed: &Weighed) -> Doubt {
+fn doubt(joint: &Joint<'_>, survivor: &Survivor, is_settled: bool, weighed: &SupportedValue) -> Doubt {
     let own = &survivor.candidate;
     let begins_anew = joint.has_grammar() && joint.initial[own.keep - own.repeated..].starts_with('"');
     let repeats = |most: usize| (1..most).contains(&own.repeated) && !begins_anew;
@@ -199,7 +199,7 @@ fn likeliest(mut steps: Vec<Step<'_>>, format: &Format) -> Vec<Path> {
         match known.iter().position(|other| *other == value) {
             Some(same) if record.doubt < found[same].record.doubt => {
                 let cost = found[same].record.cost;
-                found[same] = Path { text, record: Record { cost, ..record } };
+                found[same] = Path { text, record: PathRecord { cost, ..record } };
             }
             None if found.len() < MOST => {
                 known.push(value);
@@ -220,7 +220,7 @@ fn is_whole(parts: &[&str], format: &Format) -> bool {
     detector.is_whole()
 }
 
-fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<Chained> {
+fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<ChainResult> {
     let weight_of = |paths: &[Path]| paths.iter().map(|path| weight(path.record.cost)).sum::<f64>();
     let (left_out, mut paths): (Vec<_>, Vec<_>) =
         paths.into_iter().partition(|path| path.record.doubt == Doubt::LeftOut);
@@ -235,7 +235,7 @@ fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<Chained>
     let Path { text, record: mut best } = paths.swap_remove(0);
     let (own, others) = (weight(best.cost), weight_of(&paths));
     let rival = paths.iter().map(|path| weight(path.record.cost)).fold(0.0, f64::max);
-    let ahead = Ahead::of(own, others, rival, nothing);
+    let ahead = SeamLead::of(own, others, rival, nothing);
     // The weights are those of single seams. Several seams are never surer than their share of the evidence.
     let probability = decision::probability(&best.signs, ahead).min(own / (own + others + nothing));
     // Without a grammar every text is whole. Then a wrapper is never a tie, but text removed from within it is.
@@ -259,7 +259,7 @@ fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<Chained>
         false if best.doubt == Doubt::Slight => decision::COST_OF_WRONG_ONCE_SENT,
         false => decision::COST_OF_WRONG,
     };
-    Some(Chained {
+    Some(ChainResult {
         settled: decision::settles(probability, cost)
             && !ahead.may_be_nothing()
             && !(asked_is_whole && (has_grammar || is_shortened))
@@ -277,7 +277,7 @@ fn behind_space<'p>(path: &'p Path, space: &'p str, format: &Format, from: Asked
     let is_content =
         !space.is_empty() && (!joint.has_grammar() || joint.in_text && !space.contains(['\n', '\r']));
     let step = |added: &'p str, seam: Seam, cost: f64, is_whole: bool| {
-        let mut record = Record { is_whole, ..path.record.clone() };
+        let mut record = PathRecord { is_whole, ..path.record.clone() };
         record.seams.push(seam);
         record.cost += cost;
         Step { parts: [&path.text, "", added], record }

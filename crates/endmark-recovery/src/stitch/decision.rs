@@ -37,12 +37,12 @@ macro_rules! signs {
     ($($(#[$reason:meta])* $sign:ident,)*) => {
         /// Evidence for or against the likeliest story, apart from its likelihood.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub(super) enum Sign {
+        pub(super) enum DecisionSign {
             $($(#[$reason])* $sign,)*
         }
 
         /// All signs, in the order of their weights.
-        const SIGNS: &[Sign] = &[$(Sign::$sign,)*];
+        const SIGNS: &[DecisionSign] = &[$(DecisionSign::$sign,)*];
     };
 }
 
@@ -110,7 +110,7 @@ signs! {
 
 /// The lead of a value over its alternatives, in bits.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Ahead {
+pub(super) struct SeamLead {
     /// Over all others together.
     pub(super) all: f64,
     /// Over the likeliest other value.
@@ -119,7 +119,7 @@ pub(super) struct Ahead {
     pub(super) nothing: f64,
 }
 
-impl Ahead {
+impl SeamLead {
     /// Returns the lead of a value of this weight. `others` is the weight of all others together, `rival` that of the
     /// heaviest one.
     pub(super) fn of(weight: f64, others: f64, rival: f64, nothing: f64) -> Self {
@@ -143,12 +143,12 @@ const LIKELIHOODS: usize = 2 * 3 * KNOTS.len();
 pub(super) const COUNT: usize = SIGNS.len() + LIKELIHOODS;
 
 /// Returns the features of a seam, in the order of the weights.
-pub(super) fn row(signs: &[Sign], ahead: Ahead) -> [f64; COUNT] {
+pub(super) fn row(signs: &[DecisionSign], ahead: SeamLead) -> [f64; COUNT] {
     let mut row = [0.0; COUNT];
     for sign in signs {
         row[*sign as usize] = 1.0;
     }
-    let first = if signs.contains(&Sign::Grammar) { SIGNS.len() } else { COUNT - LIKELIHOODS / 2 };
+    let first = if signs.contains(&DecisionSign::Grammar) { SIGNS.len() } else { COUNT - LIKELIHOODS / 2 };
     let kinds = [ahead.all, ahead.rival, ahead.nothing];
     for (kind, bits) in kinds.into_iter().enumerate() {
         let mut from = 0.0;
@@ -161,7 +161,7 @@ pub(super) fn row(signs: &[Sign], ahead: Ahead) -> [f64; COUNT] {
 }
 
 /// Returns the probability, from 0 to 1, that the seam of a story with these signs is right.
-pub(super) fn probability(signs: &[Sign], ahead: Ahead) -> f64 {
+pub(super) fn probability(signs: &[DecisionSign], ahead: SeamLead) -> f64 {
     let odds: f64 =
         row(signs, ahead).iter().zip(WEIGHTS).map(|(value, (_, weight))| value * f64::from(weight)).sum();
     1.0 / (1.0 + (-odds / UNIT).exp())
@@ -187,35 +187,38 @@ pub(super) fn is_spaced(joint: &Joint<'_>, story: &Candidate) -> bool {
 }
 
 /// Returns the signs that a story has regardless of its rivals.
-pub(super) fn signs_of(joint: &Joint<'_>, story: &Candidate, left_out: bool) -> Vec<Sign> {
+pub(super) fn signs_of(joint: &Joint<'_>, story: &Candidate, left_out: bool) -> Vec<DecisionSign> {
     let asked = |from: AskedFrom| story.is_clean && joint.from == from;
     let style = |style: SeamStyle| story.style == style;
     let dots_kept =
         || story.is_clean && joint.from != AskedFrom::Cut && ellipsis::after(joint.continuation).is_some();
     let is_slight = (1..MAX_SMALL_OVERLAP_BYTES).contains(&story.repeated);
     let signs = [
-        (Sign::Any, true),
-        (Sign::Grammar, joint.has_grammar()),
-        (Sign::InString, joint.has_grammar() && joint.in_text),
-        (Sign::CleanAtCut, asked(AskedFrom::Cut) && story.keep == joint.initial.len()),
-        (Sign::CleanBehindToken, asked(AskedFrom::Token) && story.keep == joint.settled),
-        (Sign::CleanFromUnknown, asked(AskedFrom::Unknown)),
-        (Sign::Overlap, style(SeamStyle::Overlap)),
-        (Sign::Hair, (1..MAX_TRIVIAL_OVERLAP_BYTES).contains(&story.repeated)),
-        (Sign::Slight, (MAX_TRIVIAL_OVERLAP_BYTES..MAX_SMALL_OVERLAP_BYTES).contains(&story.repeated)),
-        (Sign::Restart, style(SeamStyle::Restart)),
-        (Sign::Whitespace, style(SeamStyle::Whitespace)),
-        (Sign::Glued, !story.glue.is_empty()),
-        (Sign::Ellipsis, style(SeamStyle::Ellipsis)),
-        (Sign::Spaced, is_spaced(joint, story)),
-        (Sign::DotsKept, dots_kept()),
-        (Sign::Fence, style(SeamStyle::Fence) && !is_slight),
-        (Sign::Fenced, story.fenced && !is_slight),
-        (Sign::Preamble, style(SeamStyle::Preamble)),
-        (Sign::Remark, left_out),
-        (Sign::EscapeAnew, story.keep < joint.initial.len() && joint.in_text),
-        (Sign::TokenAnew, story.keep < joint.initial.len() && !joint.in_text),
-        (Sign::Tags, joint.format == Format::Tags),
+        (DecisionSign::Any, true),
+        (DecisionSign::Grammar, joint.has_grammar()),
+        (DecisionSign::InString, joint.has_grammar() && joint.in_text),
+        (DecisionSign::CleanAtCut, asked(AskedFrom::Cut) && story.keep == joint.initial.len()),
+        (DecisionSign::CleanBehindToken, asked(AskedFrom::Token) && story.keep == joint.settled),
+        (DecisionSign::CleanFromUnknown, asked(AskedFrom::Unknown)),
+        (DecisionSign::Overlap, style(SeamStyle::Overlap)),
+        (DecisionSign::Hair, (1..MAX_TRIVIAL_OVERLAP_BYTES).contains(&story.repeated)),
+        (
+            DecisionSign::Slight,
+            (MAX_TRIVIAL_OVERLAP_BYTES..MAX_SMALL_OVERLAP_BYTES).contains(&story.repeated),
+        ),
+        (DecisionSign::Restart, style(SeamStyle::Restart)),
+        (DecisionSign::Whitespace, style(SeamStyle::Whitespace)),
+        (DecisionSign::Glued, !story.glue.is_empty()),
+        (DecisionSign::Ellipsis, style(SeamStyle::Ellipsis)),
+        (DecisionSign::Spaced, is_spaced(joint, story)),
+        (DecisionSign::DotsKept, dots_kept()),
+        (DecisionSign::Fence, style(SeamStyle::Fence) && !is_slight),
+        (DecisionSign::Fenced, story.fenced && !is_slight),
+        (DecisionSign::Preamble, style(SeamStyle::Preamble)),
+        (DecisionSign::Remark, left_out),
+        (DecisionSign::EscapeAnew, story.keep < joint.initial.len() && joint.in_text),
+        (DecisionSign::TokenAnew, story.keep < joint.initial.len() && !joint.in_text),
+        (DecisionSign::Tags, joint.format == Format::Tags),
     ];
     signs.into_iter().filter(|(_, holds)| *holds).map(|(sign, _)| sign).collect()
 }
@@ -244,8 +247,8 @@ mod tests {
     #[test]
     fn the_likelier_a_seam_is_the_more_probable() {
         let at = |bits: f64| {
-            let ahead = Ahead { all: bits, rival: bits, nothing: bits };
-            probability(&[Sign::Any, Sign::Grammar, Sign::CleanFromUnknown], ahead)
+            let ahead = SeamLead { all: bits, rival: bits, nothing: bits };
+            probability(&[DecisionSign::Any, DecisionSign::Grammar, DecisionSign::CleanFromUnknown], ahead)
         };
         assert!(at(0.0) < at(4.0) && at(4.0) < at(12.0));
         assert!(settles(at(14.0), COST_OF_WRONG) && !settles(at(1.0), COST_OF_WRONG));
@@ -254,9 +257,9 @@ mod tests {
     #[test]
     fn a_row_sums_up_to_the_bits() {
         for bits in [0.0, 3.0, 11.5, 30.0] {
-            let row = row(&[Sign::Any], Ahead { all: bits, rival: 0.0, nothing: 0.0 });
+            let row = row(&[DecisionSign::Any], SeamLead { all: bits, rival: 0.0, nothing: 0.0 });
             assert!((row.iter().sum::<f64>() - bits - 1.0).abs() < 1e-9, "{bits}");
         }
-        assert!((Ahead::of(0.0, 0.0, 0.0, 0.0).all - 30.0).abs() < 1e-9);
+        assert!((SeamLead::of(0.0, 0.0, 0.0, 0.0).all - 30.0).abs() < 1e-9);
     }
 }

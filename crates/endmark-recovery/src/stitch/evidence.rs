@@ -6,11 +6,11 @@
 pub(super) mod doubts;
 pub(super) mod grammar;
 
-use super::decision::{self, Ahead, Sign};
+use super::decision::{self, DecisionSign, SeamLead};
 use super::identity::identities;
 use super::joint::Joint;
 use super::preamble;
-use super::register::Around;
+use super::register::SurroundingText;
 use super::restart;
 use super::seam::{AskedFrom, SeamStyle};
 use super::survivor::Survivor;
@@ -26,7 +26,7 @@ const ASKED_AT_TOKEN: f64 = 1.5;
 const PERIOD_PENALTY: f64 = 10.0;
 
 /// The value that the evidence supports.
-pub(super) struct Weighed {
+pub(super) struct SupportedValue {
     /// The index of its likeliest survivor.
     pub(super) best: usize,
     /// The probability that it is right, from 0 to 1.
@@ -50,7 +50,7 @@ pub(super) struct Weighed {
     pub(super) nothing: f64,
 }
 
-impl Weighed {
+impl SupportedValue {
     /// Whether the confidence suffices for the cost of being wrong.
     pub(super) fn is_settled(&self) -> bool {
         decision::settles(self.confidence, self.cost) && !self.is_tie && !self.is_open_at_end
@@ -58,8 +58,8 @@ impl Weighed {
 }
 
 /// Weighs all survivors. Returns `None` without survivors.
-pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Weighed> {
-    let compared = grammar::Compared::new(joint, survivors);
+pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<SupportedValue> {
+    let compared = grammar::Comparison::new(joint, survivors);
     let costs = costs(joint, &compared, survivors);
     let best = (0..survivors.len()).min_by(|left, right| costs[*left].total_cmp(&costs[*right]))?;
     let least = costs[best];
@@ -75,7 +75,7 @@ pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Weighed
     let nothing = weight(nothing_bits);
     let others = values.iter().filter(|(identity, _)| *identity != identities[best]);
     let others = others.map(|(_, cost)| weight(*cost));
-    let ahead = Ahead::of(weight(least), others.clone().sum(), others.fold(0.0, f64::max), nothing);
+    let ahead = SeamLead::of(weight(least), others.clone().sum(), others.fold(0.0, f64::max), nothing);
     let best = likeliest_story(survivors, &identities, best);
     let story = &survivors[best];
     let mut signs = decision::signs_of(joint, &story.candidate, story.left_out_remark);
@@ -84,22 +84,22 @@ pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Weighed
     let is_tie = joint.lost_character
         || ahead.may_be_nothing()
         || doubts::says_one_more_round(joint, story)
-        || joint.in_text && signs.contains(&Sign::MayBeAnew)
+        || joint.in_text && signs.contains(&DecisionSign::MayBeAnew)
         || doubts::contradicts_what_was_begun(joint, story)
         || doubts::forgets_escapes(joint, story);
     let has = |sign| signs.contains(&sign);
-    let may_be_meant = has(Sign::GoesRound)
-        || has(Sign::OtherIsWholeBesideLittle)
-        || has(Sign::OtherIsWhole) && has(Sign::Ellipsis) && joint.in_text
+    let may_be_meant = has(DecisionSign::GoesRound)
+        || has(DecisionSign::OtherIsWholeBesideLittle)
+        || has(DecisionSign::OtherIsWhole) && has(DecisionSign::Ellipsis) && joint.in_text
         || doubts::joins_digits(joint, story);
     let cost = if may_be_meant {
         decision::COST_OF_WRONG_ONCE_SENT
-    } else if has(Sign::CleanAtCut) && !has(Sign::Neighbours) {
+    } else if has(DecisionSign::CleanAtCut) && !has(DecisionSign::Neighbours) {
         decision::COST_OF_WRONG_AS_ASKED
     } else {
         decision::COST_OF_WRONG
     };
-    Some(Weighed {
+    Some(SupportedValue {
         best,
         confidence: if joint.lost_character { probability.min(0.5) } else { probability },
         alternatives: values.len() - 1,
@@ -127,12 +127,12 @@ fn likeliest_story(survivors: &[Survivor], identities: &[u128], best: usize) -> 
 }
 
 /// Returns the cost of each survivor, in bits.
-fn costs(joint: &Joint<'_>, compared: &grammar::Compared<'_>, survivors: &[Survivor]) -> Vec<f64> {
+fn costs(joint: &Joint<'_>, compared: &grammar::Comparison<'_>, survivors: &[Survivor]) -> Vec<f64> {
     let before: Vec<char> = {
         let units = &joint.settled_units;
         units.chars(units.len().saturating_sub(NEAR)..units.len()).collect()
     };
-    let around = joint.in_text.then(|| Around::of(joint));
+    let around = joint.in_text.then(|| SurroundingText::of(joint));
     let beginning_anew = if begins_anew(joint) { 24.0 } else { 0.0 };
     survivors
         .iter()

@@ -8,7 +8,7 @@ use super::{best, decision, is_same_value, plain, survivor};
 
 /// The features of the likeliest seam of one case.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Judged {
+pub struct SeamFeatures {
     /// One value for each of [`names`].
     pub row: Vec<f64>,
     /// The joined text.
@@ -24,7 +24,7 @@ pub fn names() -> Vec<String> {
 
 /// Returns the features of the likeliest seam of two parts, or `None` if nothing is decided or no likelihood may
 /// decide.
-pub fn judged(initial: &str, continuation: &str, format: &Format, from: AskedFrom) -> Option<Judged> {
+pub fn judged(initial: &str, continuation: &str, format: &Format, from: AskedFrom) -> Option<SeamFeatures> {
     let joint = Joint::new(initial, continuation, format, from);
     if matches!(joint.verdict, Verdict::Malformed { .. }) || joint.continuation.trim().is_empty() {
         return None;
@@ -38,11 +38,11 @@ pub fn judged(initial: &str, continuation: &str, format: &Format, from: AskedFro
     }
     let merged = survivor::merged(&joint, &survivor, weighed.confidence, weighed.alternatives);
     let is_whole = joint.format == Format::Text || merged.verdict.is_whole();
-    Some(Judged { row: weighed.row.to_vec(), text: merged.text, is_whole })
+    Some(SeamFeatures { row: weighed.row.to_vec(), text: merged.text, is_whole })
 }
 
 /// Whether the seam of a joined text is the intended one. Where the text ends is another question.
-pub fn is_right(judged: &Judged, meant: &str, format: &Format) -> bool {
+pub fn is_right(judged: &SeamFeatures, meant: &str, format: &Format) -> bool {
     let joined = judged.text.as_str();
     let has_values = matches!(format, Format::Json | Format::Jsonl);
     joined.starts_with(meant.trim_end())

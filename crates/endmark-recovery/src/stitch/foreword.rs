@@ -2,7 +2,7 @@
 //! document validly, is an announcement in any language.
 
 use super::joint::Joint;
-use super::register::{self, Around, is_rule};
+use super::register::{self, SurroundingText, is_rule};
 use super::{fence, preamble};
 
 /// How far into a continuation words before the JSON can reach, in bytes.
@@ -30,7 +30,7 @@ pub(super) struct Foreword {
 
 /// Returns the words that may precede the JSON of a continuation. Inside a string nearly all words may belong to it,
 /// so only words with the form of an announcement count. Between tokens any prose does.
-pub(super) fn forewords(joint: &Joint<'_>, around: &Around) -> Vec<Foreword> {
+pub(super) fn forewords(joint: &Joint<'_>, around: &SurroundingText) -> Vec<Foreword> {
     let continuation = joint.continuation;
     if completes_literal(joint, continuation) {
         return Vec::new();
@@ -178,7 +178,7 @@ impl Quoted {
 
 /// Returns the evidence, in bits, that a line is a remark about the continuation and not part of it, or `None` if it
 /// cannot be one.
-fn of_line(joint: &Joint<'_>, around: &Around, line: &str, end: usize, behind: &str) -> Option<f64> {
+fn of_line(joint: &Joint<'_>, around: &SurroundingText, line: &str, end: usize, behind: &str) -> Option<f64> {
     let bits = register::announces(joint, around, line, end, behind);
     let closes_more = !joint.in_text && data_at(line, false) < line.len();
     let has_words = has_words(line) && !ends_as_json(line) && !closes_more;
@@ -264,7 +264,7 @@ mod tests {
     fn ends(continuation: &str, in_text: bool) -> Vec<&str> {
         let initial = if in_text { "{\"a\": \"San Fran" } else { "{\"a\": [1, 2" };
         let joint = Joint::new(initial, continuation, &Format::Json, AskedFrom::Unknown);
-        forewords(&joint, &Around::of(&joint))
+        forewords(&joint, &SurroundingText::of(&joint))
             .iter()
             .map(|found| continuation[found.end..].trim_start())
             .collect()

@@ -9,7 +9,7 @@ const MOST_BITS: f64 = 14.0;
 
 /// How a line begins and how the line before it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Place {
+struct LineIndent {
     /// The line before opens something.
     behind_opening: bool,
     /// This line closes something.
@@ -19,8 +19,8 @@ struct Place {
 /// How often lines change their indentation, and by how much.
 #[derive(Debug, Default)]
 pub(super) struct Indents {
-    changes: HashMap<(Place, i64), u32>,
-    lines: HashMap<Place, u32>,
+    changes: HashMap<(LineIndent, i64), u32>,
+    lines: HashMap<LineIndent, u32>,
 }
 
 impl Indents {
@@ -64,11 +64,11 @@ impl Indents {
     }
 }
 
-fn place(before: &str, text: &str) -> Place {
+fn place(before: &str, text: &str) -> LineIndent {
     let before = before.trim_end();
     let opens = before.ends_with(['{', '(', '[', ':', ','])
         || before.ends_with('>') && before.trim_start().starts_with('<') && !before.contains("</");
-    Place { behind_opening: opens, closing: text.starts_with(['}', ')', ']']) || text.starts_with("</") }
+    LineIndent { behind_opening: opens, closing: text.starts_with(['}', ')', ']']) || text.starts_with("</") }
 }
 
 /// Returns the width of a line's indentation. A tab counts as four.

@@ -20,7 +20,7 @@ const NEAR_THE_CUT: usize = 4_096;
 
 /// How the model was asked to continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum ContinuationMode {
     /// By a prompt, as far as is known. The answer may contain remarks about the text.
     InWords,
     /// By a prompt, and the answer proved where it continues. Its end belongs to the text, unless it addresses a
@@ -49,7 +49,7 @@ pub(super) struct Joint<'a> {
     /// The format of the merged text; never [`Format::Auto`].
     pub(super) format: Format,
     pub(super) from: AskedFrom,
-    pub(super) asked: Asked,
+    pub(super) asked: ContinuationMode,
     /// The first part is settled up to this byte.
     pub(super) settled: usize,
     /// The detector's state at the end of the first part and of its settled part.
@@ -145,7 +145,7 @@ impl<'a> Joint<'a> {
             known,
             format,
             from,
-            asked: Asked::InWords,
+            asked: ContinuationMode::InWords,
             settled,
             at_cut,
             at_settled,
@@ -160,7 +160,7 @@ impl<'a> Joint<'a> {
     }
 
     /// Sets how the model was asked to continue.
-    pub(super) fn asked(self, asked: Asked) -> Self {
+    pub(super) fn asked(self, asked: ContinuationMode) -> Self {
         Self { asked, ..self }
     }
 

@@ -6,7 +6,7 @@ use endmark_text::Verdict;
 use super::foreword::{Foreword, forewords};
 use super::joint::Joint;
 use super::opening::Opening;
-use super::register::Around;
+use super::register::SurroundingText;
 use super::seam::SeamStyle;
 use super::{AskedFrom, ellipsis};
 
@@ -23,7 +23,7 @@ pub(super) fn openings(joint: &Joint<'_>) -> Vec<Opening> {
         let is_no_json = broken.is_some_and(|at| at <= foreword.end);
         is_no_json || !joint.has_grammar() || joint.in_text && !foreword.ends_line
     };
-    for foreword in forewords(joint, &Around::of(joint)).into_iter().filter(is_in_front) {
+    for foreword in forewords(joint, &SurroundingText::of(joint)).into_iter().filter(is_in_front) {
         let goes_on = text.starts_with(char::is_whitespace) && joint.in_text;
         let begun = Opening { cost: if goes_on { 8.0 } else { 0.0 }, ..Opening::BARE };
         found.push(behind(joint, begun, foreword));

@@ -18,13 +18,13 @@ mod weigh;
 pub(super) use ending::begun_json;
 
 use super::candidate::Candidate;
-use super::evidence::Weighed;
+use super::evidence::SupportedValue;
 use super::fence;
 use super::joint::Joint;
 use super::opening::Opening;
-use super::register::Around;
+use super::register::SurroundingText;
 use super::seam::AskedFrom;
-use super::survivor::{Standing, Survivor};
+use super::survivor::{GrammarState, Survivor};
 
 /// The most bytes of remarks that are removed at the end of a continuation.
 pub(super) const MOST_LEFT_OUT: usize = opening::MOST_PARAGRAPHS * super::register::LONGEST;
@@ -62,13 +62,13 @@ pub(super) fn says_nothing_new(joint: &Joint<'_>, survivor: &Survivor) -> bool {
 
 /// Returns the positions in the continuation at which its own text may begin.
 pub(super) fn opening_places(joint: &Joint<'_>) -> Vec<usize> {
-    opening::openings(joint, &Around::of(joint)).iter().map(|opening| opening.start).collect()
+    opening::openings(joint, &SurroundingText::of(joint)).iter().map(|opening| opening.start).collect()
 }
 
 /// Weighs all joins of a text without grammar.
-pub(super) fn weighed(joint: &Joint<'_>) -> Option<(Vec<Survivor>, Weighed)> {
+pub(super) fn weighed(joint: &Joint<'_>) -> Option<(Vec<Survivor>, SupportedValue)> {
     let likeness = weigh::likeness(joint);
-    let around = Around::of(joint);
+    let around = SurroundingText::of(joint);
     let stories = story::stories(joint, &around);
     let weighed = weigh::weigh(joint, &likeness, &around, &stories)?;
     Some((stories.into_iter().map(survivor).collect(), weighed))
@@ -81,12 +81,12 @@ pub(super) fn is_guessed(joint: &Joint<'_>, candidate: &Candidate) -> bool {
 
 /// Returns where the text ends in a continuation after a JSON document, if only a closing remark follows it.
 pub(super) fn end_before_leave(joint: &Joint<'_>) -> Option<usize> {
-    ending::end_before_leave(joint, &Around::of(joint)).map(|end| end.at)
+    ending::end_before_leave(joint, &SurroundingText::of(joint)).map(|end| end.at)
 }
 
 /// Returns where the text ends in a continuation that continues at the cut after an opening.
 pub(super) fn end_at_cut(joint: &Joint<'_>, opening: &Opening) -> usize {
-    let tails = ending::Tails::of(joint, &Around::of(joint));
+    let tails = ending::Tails::of(joint, &SurroundingText::of(joint));
     let last_line = joint.initial.rfind('\n').map_or(0, |at| at + 1);
     let (before, line) = joint.initial.split_at(last_line);
     let ends = ending::ends(joint, opening, 0, (fence::lines(before), line), &tails);
@@ -96,7 +96,7 @@ pub(super) fn end_at_cut(joint: &Joint<'_>, opening: &Opening) -> usize {
 
 pub(super) fn survivor(story: Candidate) -> Survivor {
     Survivor {
-        standing: Standing::NotAsked,
+        standing: GrammarState::NotAsked,
         left_out_remark: story.style == super::SeamStyle::Remark,
         candidate: story,
     }

@@ -7,7 +7,7 @@
 use endmark_text::{Format, Verdict};
 
 use super::candidate::Candidate;
-use super::joint::{Asked, Joint};
+use super::joint::{ContinuationMode, Joint};
 use super::opening::Opening;
 use super::seam::{AskedFrom, MergeError, Merged, SeamStyle};
 use super::{ReasoningSigns, fence, may_be_reasoning, no_seam, plain, rejected, rows, survivor};
@@ -25,7 +25,7 @@ pub(crate) fn merge_proven(
     is_cut: bool,
     known: ReasoningSigns,
 ) -> Result<Merged, MergeError> {
-    let asked = if is_cut { Asked::Unfinished } else { Asked::Proven };
+    let asked = if is_cut { ContinuationMode::Unfinished } else { ContinuationMode::Proven };
     let joint = Joint::knowing(initial, rest, format, AskedFrom::Cut, known).asked(asked);
     if joint.lost_character || matches!(joint.verdict, Verdict::Malformed { .. }) {
         return Err(no_seam(&joint, initial, rest, "the first part cannot be gone on with"));

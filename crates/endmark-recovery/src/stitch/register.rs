@@ -7,7 +7,7 @@ use endmark_text::Format;
 use memchr::memmem;
 
 use super::fence;
-use super::joint::{Asked, Joint};
+use super::joint::{ContinuationMode, Joint};
 use super::lines::last_line;
 
 mod address;
@@ -49,7 +49,7 @@ pub(super) enum Register {
 
 /// The text around the lines in question, in lower case.
 #[derive(Debug)]
-pub(super) struct Around {
+pub(super) struct SurroundingText {
     before: String,
     is_wide: bool,
     /// The beginning of the continuation.
@@ -59,7 +59,7 @@ pub(super) struct Around {
     tail_start: usize,
 }
 
-impl Around {
+impl SurroundingText {
     pub(super) fn of(joint: &Joint<'_>) -> Self {
         let (initial, text) = (joint.initial, joint.continuation);
         let before = &initial[initial.ceil_char_boundary(initial.len().saturating_sub(REACH))..];
@@ -134,7 +134,13 @@ fn score(register: Register, sums: &Sums) -> f64 {
 /// Returns the evidence, in bits, that a line announces the rest and is not part of the text. The line ends at `end`
 /// in the continuation. `behind` is what follows, including the line end unless the announcement ends within its
 /// line.
-pub(super) fn announces(joint: &Joint<'_>, around: &Around, line: &str, end: usize, behind: &str) -> f64 {
+pub(super) fn announces(
+    joint: &Joint<'_>,
+    around: &SurroundingText,
+    line: &str,
+    end: usize,
+    behind: &str,
+) -> f64 {
     let text = line.trim();
     if text.is_empty() || text.len() > LONGEST || closes_emphasis(joint.initial, text) {
         return f64::NEG_INFINITY;
@@ -220,14 +226,14 @@ pub(super) fn likelier_announcing(line: &str) -> f64 {
 /// Returns the evidence, in bits, that the last lines of a continuation address the reader and are not part of the
 /// text. `before` is what precedes them in the continuation. Below zero they belong to the text: removing words of
 /// the text is worse than leaving a remark in it.
-pub(super) fn takes_leave(joint: &Joint<'_>, around: &Around, before: &str, part: &str) -> f64 {
+pub(super) fn takes_leave(joint: &Joint<'_>, around: &SurroundingText, before: &str, part: &str) -> f64 {
     let text = part.trim();
     let texts = [around.before.as_str(), around.ahead(before.trim_end().len())];
     let bits = reads_as_leave(joint, around, before, part);
     if bits == f64::NEG_INFINITY {
         return bits;
     }
-    if joint.asked == Asked::Proven {
+    if joint.asked == ContinuationMode::Proven {
         let is_said_to_reader =
             address::has(Address::Reader, text) && score(Register::Leaving, &Sums::of(text)) > 0.0;
         return if is_said_to_reader {
@@ -252,7 +258,12 @@ pub(super) fn takes_leave(joint: &Joint<'_>, around: &Around, before: &str, part
 }
 
 /// Whether lines address the reader about the answer, even in a text that addresses its reader.
-pub(super) fn is_leave_to_reader(joint: &Joint<'_>, around: &Around, before: &str, part: &str) -> bool {
+pub(super) fn is_leave_to_reader(
+    joint: &Joint<'_>,
+    around: &SurroundingText,
+    before: &str,
+    part: &str,
+) -> bool {
     let text = part.trim();
     let is_addressed = address::has(Address::Reader, text) || address::has(Address::Answer, text);
     is_addressed
@@ -261,7 +272,7 @@ pub(super) fn is_leave_to_reader(joint: &Joint<'_>, around: &Around, before: &st
 }
 
 /// Returns the evidence, in bits, from words and form that lines are a closing remark about an answer.
-pub(super) fn reads_as_leave(joint: &Joint<'_>, around: &Around, before: &str, part: &str) -> f64 {
+pub(super) fn reads_as_leave(joint: &Joint<'_>, around: &SurroundingText, before: &str, part: &str) -> f64 {
     let text = part.trim();
     if !text.contains(char::is_alphabetic) || text.len() > LONGEST || text.lines().count() > 3 {
         return f64::NEG_INFINITY;
@@ -305,12 +316,12 @@ pub(super) fn reads_as_leave(joint: &Joint<'_>, around: &Around, before: &str, p
 }
 
 /// Returns the evidence, in bits, that a continuation begins as a separate answer and does not continue the text.
-pub(super) fn answers(joint: &Joint<'_>, around: &Around) -> f64 {
+pub(super) fn answers(joint: &Joint<'_>, around: &SurroundingText) -> f64 {
     answers_with(joint, around, 0)
 }
 
 /// As [`answers`], for the first line from this position of the continuation.
-pub(super) fn answers_with(joint: &Joint<'_>, around: &Around, start: usize) -> f64 {
+pub(super) fn answers_with(joint: &Joint<'_>, around: &SurroundingText, start: usize) -> f64 {
     let rest = &joint.continuation[start..];
     let line = rest.trim().lines().next().unwrap_or_default();
     let text = &line[..line.floor_char_boundary(LONGEST)];
@@ -399,7 +410,7 @@ mod tests {
     fn announced(line: &str, behind: &str) -> f64 {
         let continuation = [line, behind].concat();
         let joint = Joint::new(TEXT, &continuation, &Format::Text, AskedFrom::Unknown);
-        announces(&joint, &Around::of(&joint), line, line.len(), behind)
+        announces(&joint, &SurroundingText::of(&joint), line, line.len(), behind)
     }
 
     #[test]
@@ -429,7 +440,7 @@ mod tests {
             let before = "ts that came in with the tide.\n\n";
             let continuation = [before, part].concat();
             let joint = Joint::new(TEXT, &continuation, &Format::Text, AskedFrom::Unknown);
-            takes_leave(&joint, &Around::of(&joint), before, part)
+            takes_leave(&joint, &SurroundingText::of(&joint), before, part)
         };
         assert!(left("The whole document is complete now.") > 4.0);
         assert!(left("Damit ist die Antwort vollständig.") > 4.0);

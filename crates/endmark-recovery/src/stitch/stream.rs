@@ -9,7 +9,7 @@ mod proven;
 
 use endmark_text::{Format, Verdict};
 
-use super::joint::{Asked, Joint, Readings};
+use super::joint::{ContinuationMode, Joint, Readings};
 use super::reasoning::{ReasoningSigns, SignWatch};
 use super::seam::{AskedFrom, SeamStyle};
 use super::{best, decision, openings, overlap, plain, quotation, tail, units};
@@ -52,14 +52,14 @@ pub struct StitchStream {
     received: String,
     next_look: usize,
     /// The seam that the last pass found.
-    found: Option<Place>,
+    found: Option<SeamPosition>,
     state: State,
 }
 
 /// The certain part so far. The joined text is the first `keep` bytes of the first part, `glue`, and a continuation
 /// that begins with `rest`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Certain<'a> {
+pub struct CertainText<'a> {
     /// Bytes of the first part that stay.
     pub keep: usize,
     /// White space that was lost at the seam.
@@ -73,14 +73,14 @@ enum State {
     /// Several seams are still possible.
     Open,
     /// The seam is settled, and the rest streams as far as `tail` permits.
-    Settled { place: Place, tail: Box<tail::Tail>, watch: SignWatch },
+    Settled { place: SeamPosition, tail: Box<tail::Tail>, watch: SignWatch },
     /// A later pass found another seam than the settled one: nothing streams any more.
-    Doubted { place: Place, end: usize },
+    Doubted { place: SeamPosition, end: usize },
 }
 
 /// Where the two parts are joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct SeamPosition {
     keep: usize,
     glue: &'static str,
     start: usize,
@@ -130,14 +130,14 @@ impl StitchStream {
     }
 
     /// Returns what certainly belongs to the joined text, or `None` while the seam is open.
-    pub fn certain(&self) -> Option<Certain<'_>> {
+    pub fn certain(&self) -> Option<CertainText<'_>> {
         let (place, end) = match &self.state {
             State::Open => return None,
             State::Settled { place, tail, watch } => (place, place.start + tail.certain().min(watch.clear())),
             State::Doubted { place, end } => (place, *end),
         };
         let rest = self.received.get(place.start..end)?;
-        Some(Certain { keep: place.keep, glue: place.glue, rest })
+        Some(CertainText { keep: place.keep, glue: place.glue, rest })
     }
 
     /// Weighs all seams as if the continuation ended after its first `seen` bytes.
@@ -161,10 +161,10 @@ impl StitchStream {
 
     /// Returns the seam that is settled after the first `seen` bytes, with a reader of what follows, if no later text
     /// could give it another story.
-    fn place(&self, seen: usize) -> Option<(Place, Box<tail::Tail>)> {
+    fn place(&self, seen: usize) -> Option<(SeamPosition, Box<tail::Tail>)> {
         let received = &self.received[..seen];
         let joint = Joint::knowing(&self.initial, received, &self.format, self.from, self.known);
-        let joint = if self.in_message { joint.asked(Asked::ByMessage) } else { joint };
+        let joint = if self.in_message { joint.asked(ContinuationMode::ByMessage) } else { joint };
         if matches!(joint.verdict, Verdict::Malformed { .. })
             || joint.has_nothing_to_join()
             || joint.continuation.trim().is_empty()
@@ -186,7 +186,7 @@ impl StitchStream {
         if !(is_settled && is_seen && is_clear) {
             return None;
         }
-        let place = Place {
+        let place = SeamPosition {
             keep: candidate.keep,
             glue: candidate.glue,
             start: joint.reasoning.len() + candidate.start,

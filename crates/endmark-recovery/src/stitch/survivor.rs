@@ -14,14 +14,14 @@ use super::{preamble, reasoning};
 #[derive(Debug)]
 pub(super) struct Survivor {
     pub(super) candidate: Candidate,
-    pub(super) standing: Standing,
+    pub(super) standing: GrammarState,
     /// Whether a remark after the end was removed.
     pub(super) left_out_remark: bool,
 }
 
 /// What the grammar finds in a joined text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum GrammarState {
     Whole,
     /// A valid beginning.
     Cut,
@@ -29,7 +29,7 @@ pub(super) enum Standing {
     NotAsked,
 }
 
-impl Standing {
+impl GrammarState {
     pub(super) fn is_whole(self) -> bool {
         self == Self::Whole
     }
@@ -37,15 +37,15 @@ impl Standing {
 
 /// The standing of a text, or the position in the continuation at which the grammar rejects it (`None` if it is
 /// elsewhere).
-type End = Result<Standing, Option<usize>>;
+type End = Result<GrammarState, Option<usize>>;
 
 /// Returns the candidates that the grammar accepts.
 pub(super) fn verify(joint: &Joint<'_>, candidates: Vec<Candidate>) -> Vec<Survivor> {
-    let mut runs = Runs::new(joint, &candidates);
+    let mut runs = SurvivorRuns::new(joint, &candidates);
     candidates.into_iter().filter_map(|candidate| survivor(&mut runs, candidate)).collect()
 }
 
-fn survivor(runs: &mut Runs<'_>, mut candidate: Candidate) -> Option<Survivor> {
+fn survivor(runs: &mut SurvivorRuns<'_>, mut candidate: Candidate) -> Option<Survivor> {
     if candidate.start > candidate.end {
         return None;
     }
@@ -68,7 +68,7 @@ fn survivor(runs: &mut Runs<'_>, mut candidate: Candidate) -> Option<Survivor> {
 
 /// Runs of the detector through the continuation from the saved state. If two runs reach a position in the same
 /// state, the rest is read once.
-struct Runs<'a> {
+struct SurvivorRuns<'a> {
     joint: &'a Joint<'a>,
     /// The positions at which candidates begin. Runs may meet there.
     starts: Vec<usize>,
@@ -76,7 +76,7 @@ struct Runs<'a> {
     known: HashMap<(usize, usize), Vec<(Detector, End)>>,
 }
 
-impl<'a> Runs<'a> {
+impl<'a> SurvivorRuns<'a> {
     fn new(joint: &'a Joint<'a>, candidates: &[Candidate]) -> Self {
         let mut starts: Vec<usize> = candidates.iter().map(|candidate| candidate.start).collect();
         starts.sort_unstable();
@@ -115,8 +115,8 @@ impl<'a> Runs<'a> {
                 detector.push(&part[at..candidate.end]);
             }
             match detector.verdict() {
-                Verdict::Whole => Ok(Standing::Whole),
-                Verdict::Truncated(_) => Ok(Standing::Cut),
+                Verdict::Whole => Ok(GrammarState::Whole),
+                Verdict::Truncated(_) => Ok(GrammarState::Cut),
                 Verdict::Malformed { index, .. } => {
                     let before = candidate.keep + candidate.glue.len();
                     Err(index.checked_sub(before).map(|length| candidate.start + length))

@@ -3,7 +3,7 @@
 use endmark_text::Format;
 
 use super::joint::Joint;
-use super::register::{self, Around};
+use super::register::{self, SurroundingText};
 use super::seam::AskedFrom;
 
 /// Minimum evidence, in bits, that an answer stands by itself, is a remark about the text, or begins with an
@@ -15,7 +15,7 @@ const ANNOUNCES: f64 = 0.0;
 /// Whether an answer that proves no seam reads as an apology, a question, a refusal or a statement about the reply.
 pub(crate) fn speaks_of_the_reply(initial: &str, answer: &str) -> bool {
     let joint = Joint::new(initial, answer, &Format::Text, AskedFrom::Unknown);
-    let around = Around::of(&joint);
+    let around = SurroundingText::of(&joint);
     let text = answer.trim();
     let first = text.split("\n\n").next().unwrap_or_default();
     let line = first.lines().next().unwrap_or_default();
@@ -26,7 +26,7 @@ pub(crate) fn speaks_of_the_reply(initial: &str, answer: &str) -> bool {
 /// Whether the first words of an answer announce something and do not continue the text.
 pub(crate) fn announces(initial: &str, words: &str) -> bool {
     let joint = Joint::new(initial, words, &Format::Text, AskedFrom::Unknown);
-    let around = Around::of(&joint);
+    let around = SurroundingText::of(&joint);
     let start = words.len() - words.trim_start().len();
     let end =
         words.get(start..).and_then(|text| text.find('\n')).map_or(words.len(), |length| start + length);

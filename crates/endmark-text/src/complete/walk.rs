@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::pointer::{push_index, push_name};
-use super::{Place, UnfinishedKind};
+use super::{UnfinishedKind, UnfinishedPlace};
 use crate::json::string_end;
 
 /// What follows the settled part of the text.
@@ -19,7 +19,7 @@ pub(super) enum Ending {
 
 /// What comes last in the innermost bracket, or at the end of the text if none is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Last {
+enum LastToken {
     /// The bracket itself, a whole value, or nothing.
     Value,
     /// A comma.
@@ -33,13 +33,13 @@ enum Last {
 /// An open bracket.
 #[derive(Debug)]
 struct Level {
-    inside: Inside,
+    inside: LevelState,
     /// Where the bracket, or the last whole value in it, ends.
     whole_until: usize,
 }
 
 #[derive(Debug)]
-enum Inside {
+enum LevelState {
     /// The index of the last or next element.
     Array { index: usize },
     /// The source of the last name, with its quotes.
@@ -52,7 +52,7 @@ pub(super) struct Walk<'r> {
     settled: &'r [u8],
     /// The open brackets, outermost first.
     levels: Vec<Level>,
-    last: Last,
+    last: LastToken,
     /// The number of values that have ended outside of all brackets.
     values: usize,
 }
@@ -60,7 +60,7 @@ pub(super) struct Walk<'r> {
 impl<'r> Walk<'r> {
     /// Walks over settled bytes, which are a valid beginning.
     pub(super) fn over(settled: &'r [u8]) -> Self {
-        let mut walk = Self { settled, levels: Vec::new(), last: Last::Value, values: 0 };
+        let mut walk = Self { settled, levels: Vec::new(), last: LastToken::Value, values: 0 };
         let mut at = 0;
         while let Some(&byte) = settled.get(at) {
             at = walk.token(byte, at);
@@ -76,17 +76,17 @@ impl<'r> Walk<'r> {
     /// Processes the token that begins with `byte` at `at`. Returns where it ends.
     fn token(&mut self, byte: u8, at: usize) -> usize {
         match byte {
-            b'{' => self.enter(Inside::Object { name: at..at }, at + 1),
-            b'[' => self.enter(Inside::Array { index: 0 }, at + 1),
+            b'{' => self.enter(LevelState::Object { name: at..at }, at + 1),
+            b'[' => self.enter(LevelState::Array { index: 0 }, at + 1),
             b'}' | b']' => {
                 self.levels.pop();
                 self.end_value(at + 1);
             }
             b',' => {
-                if let Some(Level { inside: Inside::Array { index }, .. }) = self.levels.last_mut() {
+                if let Some(Level { inside: LevelState::Array { index }, .. }) = self.levels.last_mut() {
                     *index += 1;
                 }
-                self.last = Last::Comma;
+                self.last = LastToken::Comma;
             }
             b'"' => return self.string(at),
             b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => {
@@ -100,13 +100,13 @@ impl<'r> Walk<'r> {
         at + 1
     }
 
-    fn enter(&mut self, inside: Inside, end: usize) {
+    fn enter(&mut self, inside: LevelState, end: usize) {
         self.levels.push(Level { inside, whole_until: end });
-        self.last = Last::Value;
+        self.last = LastToken::Value;
     }
 
     fn end_value(&mut self, end: usize) {
-        self.last = Last::Value;
+        self.last = LastToken::Value;
         match self.levels.last_mut() {
             Some(level) => level.whole_until = end,
             None => self.values += 1,
@@ -116,13 +116,13 @@ impl<'r> Walk<'r> {
     fn string(&mut self, start: usize) -> usize {
         let is_name = self.expects_name();
         let Some(end) = string_end(self.settled, start) else {
-            self.last = Last::String { name: is_name };
+            self.last = LastToken::String { name: is_name };
             return self.settled.len();
         };
         match self.levels.last_mut() {
-            Some(Level { inside: Inside::Object { name }, .. }) if is_name => {
+            Some(Level { inside: LevelState::Object { name }, .. }) if is_name => {
                 *name = start..end;
-                self.last = Last::Name;
+                self.last = LastToken::Name;
             }
             _ => self.end_value(end),
         }
@@ -131,11 +131,11 @@ impl<'r> Walk<'r> {
 
     /// Whether a string that begins here is a name: in an object, where no name waits for its value.
     fn expects_name(&self) -> bool {
-        self.last != Last::Name && self.in_object()
+        self.last != LastToken::Name && self.in_object()
     }
 
     fn in_object(&self) -> bool {
-        matches!(self.levels.last(), Some(Level { inside: Inside::Object { .. }, .. }))
+        matches!(self.levels.last(), Some(Level { inside: LevelState::Object { .. }, .. }))
     }
 
     /// Returns where the number or literal ends that begins at `at`.
@@ -150,19 +150,19 @@ impl<'r> Walk<'r> {
         let is_left_out = self.last_place(ending).is_some_and(|(_, left_out)| left_out);
         match self.levels.last() {
             Some(level) if is_left_out => Some(level.whole_until),
-            None if self.values == 0 && !matches!(self.last, Last::String { .. }) => None,
+            None if self.values == 0 && !matches!(self.last, LastToken::String { .. }) => None,
             _ => Some(self.settled.len()),
         }
     }
 
     /// Writes what closes the open string and brackets.
     pub(super) fn close(&self, text: &mut String) {
-        if self.last == (Last::String { name: false }) {
+        if self.last == (LastToken::String { name: false }) {
             text.push('"');
         }
         text.extend(self.levels.iter().rev().map(|level| match level.inside {
-            Inside::Array { .. } => ']',
-            Inside::Object { .. } => '}',
+            LevelState::Array { .. } => ']',
+            LevelState::Object { .. } => '}',
         }));
     }
 
@@ -171,38 +171,38 @@ impl<'r> Walk<'r> {
         match (ending, self.last) {
             (Ending::Number, _) => Some((UnfinishedKind::Number, true)),
             (Ending::Literal, _) => Some((UnfinishedKind::Literal, true)),
-            (Ending::Settled, Last::Value) => None,
-            (Ending::Settled, Last::Comma) if self.in_object() => Some((UnfinishedKind::Member, true)),
-            (Ending::Settled, Last::Comma) => Some((UnfinishedKind::Element, true)),
-            (Ending::Settled, Last::Name) => Some((UnfinishedKind::Key, true)),
-            (Ending::Settled, Last::String { name: true }) => Some((UnfinishedKind::Member, true)),
-            (Ending::Settled, Last::String { name: false }) => Some((UnfinishedKind::String, false)),
+            (Ending::Settled, LastToken::Value) => None,
+            (Ending::Settled, LastToken::Comma) if self.in_object() => Some((UnfinishedKind::Member, true)),
+            (Ending::Settled, LastToken::Comma) => Some((UnfinishedKind::Element, true)),
+            (Ending::Settled, LastToken::Name) => Some((UnfinishedKind::Key, true)),
+            (Ending::Settled, LastToken::String { name: true }) => Some((UnfinishedKind::Member, true)),
+            (Ending::Settled, LastToken::String { name: false }) => Some((UnfinishedKind::String, false)),
         }
     }
 
     /// Returns the unfinished places, outermost first, and the pointer whose prefixes are theirs.
-    pub(super) fn unfinished(&self, ending: Ending) -> (String, Vec<Place>) {
+    pub(super) fn unfinished(&self, ending: Ending) -> (String, Vec<UnfinishedPlace>) {
         let mut pointer = String::new();
         let mut places = Vec::new();
         let last = self.last_place(ending);
         for (depth, level) in self.levels.iter().enumerate() {
             let kind = match level.inside {
-                Inside::Array { .. } => UnfinishedKind::Array,
-                Inside::Object { .. } => UnfinishedKind::Object,
+                LevelState::Array { .. } => UnfinishedKind::Array,
+                LevelState::Object { .. } => UnfinishedKind::Object,
             };
-            places.push(Place { end: pointer.len(), kind, left_out: false });
+            places.push(UnfinishedPlace { end: pointer.len(), kind, left_out: false });
             let is_innermost = depth + 1 == self.levels.len();
             // Before a member the path has no name to end in, and after a whole value it has nothing.
             if is_innermost && matches!(last, None | Some((UnfinishedKind::Member, _))) {
                 break;
             }
             match &level.inside {
-                Inside::Array { index } => push_index(&mut pointer, *index),
-                Inside::Object { name } => push_name(&mut pointer, &self.settled[name.clone()]),
+                LevelState::Array { index } => push_index(&mut pointer, *index),
+                LevelState::Object { name } => push_name(&mut pointer, &self.settled[name.clone()]),
             }
         }
         if let Some((kind, left_out)) = last {
-            places.push(Place { end: pointer.len(), kind, left_out });
+            places.push(UnfinishedPlace { end: pointer.len(), kind, left_out });
         }
         (pointer, places)
     }

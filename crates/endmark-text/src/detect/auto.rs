@@ -4,7 +4,7 @@ mod place;
 
 use serde::{Deserialize, Serialize};
 
-use place::{Place, Places};
+use place::{JsonPlace, Places};
 
 use super::json::{JsonMachine, Values};
 use super::markdown::MarkdownMachine;
@@ -32,9 +32,9 @@ pub(super) struct AutoMachine {
     /// The part that the text ends in, if it may be JSON.
     candidate: Option<Candidate>,
     /// What was found before that part.
-    found: Option<Found>,
+    found: Option<WholeJson>,
     /// A text that was JSON up to there.
-    broken: Option<Broken>,
+    broken: Option<JsonFault>,
 }
 
 /// The whole text, whatever else it may be.
@@ -42,12 +42,12 @@ pub(super) struct AutoMachine {
 struct WholeText {
     markdown: MarkdownMachine,
     /// The part that the text ends in, if it may have tags.
-    tags: Option<Tagged>,
+    tags: Option<TaggedPart>,
 }
 
 /// A part of the text that begins with a tag.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Tagged {
+struct TaggedPart {
     machine: TagsMachine,
     start: usize,
     /// Whether nothing stands before it in the text.
@@ -56,14 +56,14 @@ struct Tagged {
 
 /// Where and why a text ceased to be JSON.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Broken {
+struct JsonFault {
     index: usize,
     reason: String,
 }
 
 /// JSON that was found whole.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct Found {
+struct WholeJson {
     /// Where the first of them begins that was found.
     start: usize,
     end: usize,
@@ -80,7 +80,7 @@ struct Candidate {
     machine: JsonMachine,
     start: usize,
     bracket: u8,
-    place: Place,
+    place: JsonPlace,
     /// Whether a value stands right before it.
     follows: bool,
     /// Whether it counts without an object's colon.
@@ -90,13 +90,13 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn new(start: usize, bracket: u8, place: Place) -> Self {
+    fn new(start: usize, bracket: u8, place: JsonPlace) -> Self {
         // In prose a quotation mark that is never closed would take all that follows for a string.
         let mut machine = JsonMachine::new(Values::One);
-        if !matches!(place, Place::First | Place::FirstFence) {
+        if !matches!(place, JsonPlace::First | JsonPlace::FirstFence) {
             machine.refuse_control_characters();
         }
-        let trusted = place != Place::Prose;
+        let trusted = place != JsonPlace::Prose;
         Self { machine, start, bracket, place, follows: false, trusted, blank_line: false }
     }
 
@@ -125,7 +125,7 @@ impl Candidate {
     /// Whether it is taken for JSON, whole as it is, when `byte` follows.
     fn counts_before(&self, byte: u8) -> bool {
         self.machine.has_member()
-            || matches!(self.place, Place::FirstFence | Place::JsonFence)
+            || matches!(self.place, JsonPlace::FirstFence | JsonPlace::JsonFence)
             || self.trusted && matches!(byte, b'{' | b'[')
     }
 
@@ -136,7 +136,7 @@ impl Candidate {
 
     /// Whether nothing stands before it but values of its kind.
     fn is_first(&self) -> bool {
-        matches!(self.place, Place::First | Place::FirstFence)
+        matches!(self.place, JsonPlace::First | JsonPlace::FirstFence)
     }
 }
 
@@ -152,7 +152,7 @@ impl WholeText {
     fn begin_tags(&mut self, first: bool) {
         if self.tags.as_ref().is_none_or(|tags| tags.machine.is_mere_text()) {
             let start = self.markdown.position();
-            self.tags = Some(Tagged { machine: TagsMachine::guess(), start, first });
+            self.tags = Some(TaggedPart { machine: TagsMachine::guess(), start, first });
         }
     }
 }
@@ -201,7 +201,7 @@ impl AutoMachine {
                 if candidate.counts_before(byte) {
                     let start = self.found.map_or(candidate.start, |found| found.start);
                     let end = candidate.start + end;
-                    self.found = Some(Found { start, end, several: candidate.follows, control });
+                    self.found = Some(WholeJson { start, end, several: candidate.follows, control });
                 }
                 if matches!(byte, b'{' | b'[') {
                     self.candidate = Some(candidate.next(offset, byte));
@@ -210,9 +210,13 @@ impl AutoMachine {
             None if candidate.is_first() && candidate.machine.has_member() => {
                 let reason =
                     candidate.machine.malformed().map_or_else(String::new, |(_, reason)| reason.to_owned());
-                self.found =
-                    Some(Found { start: candidate.start, end: offset, several: candidate.follows, control });
-                self.broken = Some(Broken { index: offset, reason });
+                self.found = Some(WholeJson {
+                    start: candidate.start,
+                    end: offset,
+                    several: candidate.follows,
+                    control,
+                });
+                self.broken = Some(JsonFault { index: offset, reason });
             }
             None => {}
         }
@@ -231,7 +235,7 @@ impl AutoMachine {
     }
 
     /// The tags, if the text is taken for one that has them.
-    fn tags(&self) -> Option<&Tagged> {
+    fn tags(&self) -> Option<&TaggedPart> {
         let tags = self.whole.tags.as_ref()?;
         let json = self.found.map(|found| found.start).or(self.ends_in().map(|candidate| candidate.start));
         if self.broken.is_some() || json.is_some_and(|start| start < tags.start) {
@@ -249,7 +253,7 @@ impl AutoMachine {
     }
 
     /// The tags, if the text is taken for one that has them, and has more open elements than there can be.
-    fn too_deep(&self) -> Option<&Tagged> {
+    fn too_deep(&self) -> Option<&TaggedPart> {
         self.tags().filter(|tags| tags.machine.is_too_deep())
     }
 
@@ -329,7 +333,7 @@ impl AutoMachine {
     /// Returns the verdict as if the text ended here.
     pub(super) fn verdict(&self) -> Verdict {
         let text = self.whole.markdown.text();
-        if let Some(Broken { index, reason }) = &self.broken {
+        if let Some(JsonFault { index, reason }) = &self.broken {
             // Half a byte order mark is a fault of the text before the JSON that follows it.
             return match text.verdict() {
                 Verdict::Malformed { index: earlier, reason } if earlier < *index => {

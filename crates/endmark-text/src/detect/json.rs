@@ -76,7 +76,7 @@ struct Chunk<'c> {
 
 /// Which source was settled last.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-struct Settled {
+struct LastSource {
     /// The end of the last settled token; within a string, the end of its settled part; 0 without any.
     end: usize,
     /// The last settled token that is no comma or colon, or the string the text ends in.
@@ -102,7 +102,7 @@ pub(super) struct JsonMachine {
     pending: usize,
     /// Where every bracket was closed last.
     balanced: usize,
-    settled: Settled,
+    settled: LastSource,
     tail: SettledTail,
     /// Whether an object's member was seen, as far as its colon.
     member: bool,
@@ -131,7 +131,7 @@ impl JsonMachine {
             position: 0,
             pending: 0,
             balanced: 0,
-            settled: Settled::default(),
+            settled: LastSource::default(),
             tail: SettledTail::default(),
             member: false,
             malformed: None,

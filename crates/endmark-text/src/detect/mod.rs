@@ -102,7 +102,7 @@ pub fn detect_strict(raw: &[u8], format: &Format) -> Detection {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(into = "saved::Saved", try_from = "saved::Saved")]
+#[serde(into = "saved::SavedDetector", try_from = "saved::SavedDetector")]
 pub struct Detector {
     machine: Machine,
 }

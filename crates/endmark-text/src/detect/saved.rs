@@ -10,7 +10,7 @@ const SAVED_STATE_VERSION: u32 = 2;
 /// A detector as it is saved.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Saved {
+pub(super) struct SavedDetector {
     version: u32,
     machine: Machine,
 }
@@ -28,16 +28,16 @@ pub(super) enum RestoreError {
     Inconsistent,
 }
 
-impl From<Detector> for Saved {
+impl From<Detector> for SavedDetector {
     fn from(detector: Detector) -> Self {
         Self { version: SAVED_STATE_VERSION, machine: detector.machine }
     }
 }
 
-impl TryFrom<Saved> for Detector {
+impl TryFrom<SavedDetector> for Detector {
     type Error = RestoreError;
 
-    fn try_from(saved: Saved) -> Result<Self, RestoreError> {
+    fn try_from(saved: SavedDetector) -> Result<Self, RestoreError> {
         if saved.version != SAVED_STATE_VERSION {
             return Err(RestoreError::Version(saved.version));
         }

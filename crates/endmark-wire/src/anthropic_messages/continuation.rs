@@ -7,14 +7,14 @@
 use super::Messages;
 use super::content::text_blocks;
 use super::request::{called_tools, last_assistant, thinks};
-use crate::ask::{Ask, Asked, Partial, Terms, ToolPrefill, hermes_prefill, quoted_text};
+use crate::ask::{Ask, ContinuationRequest, Partial, Terms, ToolPrefill, hermes_prefill, quoted_text};
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
 use crate::request::Request;
 use crate::wire_format::WireAsk;
 
 impl WireAsk for Messages {
-    fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {
+    fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<ContinuationRequest> {
         let root = request.root();
         let mut edits = on_terms(root, terms);
         let mut unshown = 0;
@@ -56,7 +56,7 @@ impl WireAsk for Messages {
             }
             Ask::Native { .. } => return None,
         }
-        Some(Asked { body: edits.finish(), unshown })
+        Some(ContinuationRequest { body: edits.finish(), unshown })
     }
 
     fn question(&self, model: &str, text: &str, limit_tokens: u64) -> String {

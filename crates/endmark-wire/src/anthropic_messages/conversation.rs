@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResult, TurnsOfResults};
 
 use super::Messages;
-use crate::conversation::{Placed, Slot, media_in, text_of_parts, text_or_json};
+use crate::conversation::{EditableText, PlacedPart, media_in, text_of_parts, text_or_json};
 use crate::edit::Edits;
 use crate::json::{Fields, Kind, Value, quoted};
 use crate::own_tool::OwnTool;
@@ -21,7 +21,7 @@ impl WireConversation for Messages {
         message.field("role").and_then(Value::text).map(|role| role_named(&role))
     }
 
-    fn turn<'a>(&self, message: Value<'a>) -> Result<(Role, Vec<Placed<'a>>), &'static str> {
+    fn turn<'a>(&self, message: Value<'a>) -> Result<(Role, Vec<PlacedPart<'a>>), &'static str> {
         let fields = Fields::of(message);
         let role = fields.get("role").and_then(Value::text).ok_or("has no `role`")?;
         fields.get("content").ok_or("has no `content`")?;
@@ -29,8 +29,8 @@ impl WireConversation for Messages {
             return Err("has the role `tool`: that is another format");
         }
         let role = role_named(&role);
-        let text = Placed::text_field(message, "content");
-        Ok((role, text.into_iter().chain(Placed::items(message, "content", block)).collect()))
+        let text = PlacedPart::text_field(message, "content");
+        Ok((role, text.into_iter().chain(PlacedPart::items(message, "content", block)).collect()))
     }
 
     fn user_turn(&self, text: &str) -> String {
@@ -72,11 +72,11 @@ impl WireConversation for Messages {
 
     // The message keeps all of its blocks, each with its beginning and its deltas.
     fn said_in(&self, events: &[Value<'_>], _choice: &Choice) -> Vec<String> {
-        let mut blocks: Vec<(Option<u64>, Said<'_>)> = Vec::new();
+        let mut blocks: Vec<(Option<u64>, StreamedBlock<'_>)> = Vec::new();
         for event in events {
             let index = event.field("index").and_then(Value::as_u64);
             if let Some(begun) = event.field("content_block") {
-                blocks.push((index, Said { begun, added: Vec::new() }));
+                blocks.push((index, StreamedBlock { begun, added: Vec::new() }));
             } else if let (Some(delta), Some((_, block))) =
                 (event.field("delta"), blocks.iter_mut().rfind(|(own, _)| *own == index))
             {
@@ -99,13 +99,13 @@ fn role_named(role: &str) -> Role {
 }
 
 /// Reads a block of a message's content.
-fn block(block: Value<'_>) -> (Content<'_>, Slot<'_>) {
+fn block(block: Value<'_>) -> (Content<'_>, EditableText<'_>) {
     let fields = Fields::of(block);
     let word = |name: &str| fields.get(name).and_then(Value::text);
     let kind = word("type").unwrap_or_default();
     let content = match kind.as_ref() {
         "text" => match fields.get("text").and_then(|value| Some((value, value.text()?))) {
-            Some((value, text)) => return (Content::Text(text), Slot::Text(value)),
+            Some((value, text)) => return (Content::Text(text), EditableText::Text(value)),
             None => Content::Unknown { kind },
         },
         "tool_use" => {
@@ -116,7 +116,7 @@ fn block(block: Value<'_>) -> (Content<'_>, Slot<'_>) {
                 arguments: input.map(text_or_json).unwrap_or_default(),
                 can_be_answered: true,
             };
-            return (Content::Call(call), Slot::arguments(input, false));
+            return (Content::Call(call), EditableText::arguments(input, false));
         }
         "tool_result" => {
             let content = fields.get("content");
@@ -128,7 +128,7 @@ fn block(block: Value<'_>) -> (Content<'_>, Slot<'_>) {
                 media: content.map(media_in).unwrap_or_default(),
                 is_fixed: false,
             };
-            return (Content::Result(result), Slot::Field(block, "content"));
+            return (Content::Result(result), EditableText::Field(block, "content"));
         }
         "thinking" => Content::Reasoning { text: word("thinking").unwrap_or_default(), sealed: true },
         "redacted_thinking" => Content::Reasoning { text: Cow::default(), sealed: true },
@@ -136,7 +136,7 @@ fn block(block: Value<'_>) -> (Content<'_>, Slot<'_>) {
         _ if is_of_server(&kind) => Content::Server { kind, follows: None },
         _ => Content::Unknown { kind },
     };
-    (content, Slot::None)
+    (content, EditableText::None)
 }
 
 /// Returns whether a block is an action of the server: a tool that it ran itself, the result of one, or a compaction.
@@ -151,12 +151,12 @@ fn media<'a>(block: Value<'a>, kind: Cow<'a, str>) -> Media<'a> {
 }
 
 /// A block of a stream.
-struct Said<'a> {
+struct StreamedBlock<'a> {
     begun: Value<'a>,
     added: Vec<Value<'a>>,
 }
 
-impl Said<'_> {
+impl StreamedBlock<'_> {
     /// Returns the block as it would be in a whole message, or `None` for an empty text, which the server would
     /// refuse.
     fn whole(&self) -> Option<String> {

@@ -15,18 +15,18 @@ use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
 use crate::reply::{Event, ToolCall, Usage};
 use crate::sse::{Frame, event_frame};
-use crate::writer::{Closing, CutCall, Held, StreamError, Writer, endmark_field};
+use crate::writer::{Closing, CutCall, HeldFrames, StreamError, Writer, endmark_field};
 
 /// Writes a streamed message.
 #[derive(Debug)]
 pub(super) struct MessageWriter {
     model: String,
-    held: Held,
+    held: HeldFrames,
     /// Whether the client has the beginning of the message.
     begun: bool,
     /// The blocks that the client has open. Servers that make calls in parallel may begin one before the end of
     /// another.
-    open: Vec<Open>,
+    open: Vec<OpenBlock>,
     /// Whether the client's last block is a thought without its signature.
     unsigned: bool,
     /// The number of the next block.
@@ -45,7 +45,7 @@ pub(super) struct MessageWriter {
 
 /// A block of which the client has the beginning but not the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Open {
+struct OpenBlock {
     number: u64,
     kind: Kinds,
     /// Whether its text is cited. The provider's citations cover that text and no other.
@@ -63,7 +63,7 @@ impl MessageWriter {
     pub(super) fn new(model: &str) -> Self {
         Self {
             model: model.to_owned(),
-            held: Held::default(),
+            held: HeldFrames::default(),
             begun: false,
             open: Vec::new(),
             unsigned: false,
@@ -104,7 +104,7 @@ impl MessageWriter {
                 let thought = root.field("content_block").filter(|block| block.says("type", "thinking"));
                 self.unsigned = thought.is_some_and(|block| block.filled("signature").is_none());
                 let cited = root.field("content_block").is_some_and(is_cited);
-                self.open.push(Open { number, kind, cited });
+                self.open.push(OpenBlock { number, kind, cited });
                 self.next = self.next.max(number.saturating_add(1));
             }
             (Some("content_block_stop"), Some(number)) => {
@@ -133,7 +133,7 @@ impl MessageWriter {
         let number = self.next;
         self.next = self.next.saturating_add(1);
         self.numbers.get_or_insert_default();
-        self.open.push(Open { number, kind, cited: false });
+        self.open.push(OpenBlock { number, kind, cited: false });
         let json =
             format!("{{\"type\":\"content_block_start\",\"index\":{number},\"content_block\":{block}}}");
         bytes.extend(event_frame("content_block_start", json.as_bytes()));
@@ -155,7 +155,7 @@ impl MessageWriter {
     }
 
     fn end_blocks(&mut self) -> Vec<u8> {
-        let end = |open: Open| {
+        let end = |open: OpenBlock| {
             let json = format!("{{\"type\":\"content_block_stop\",\"index\":{}}}", open.number);
             event_frame("content_block_stop", json.as_bytes())
         };

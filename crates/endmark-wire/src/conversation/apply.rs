@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use endmark_context::conversation::{Changes, EditError, Message, NewResult, Place};
 
-use super::{Dialogue, Slot, Spot};
+use super::{Dialogue, EditableText, RemovablePart};
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
 
@@ -37,12 +37,12 @@ fn drop_parts<'a>(dialogue: &Dialogue<'a>, changes: &Changes, edits: &mut Edits<
     let mut lists: BTreeMap<usize, (Value<'a>, &'static str, Value<'a>, Vec<usize>)> = BTreeMap::new();
     for place in changes.dropped_parts() {
         match dialogue.spot(place) {
-            Some(Spot::Field(object, field)) => edits.remove_field(object, field),
-            Some(Spot::Item { object, field, list, position }) => {
+            Some(RemovablePart::Field(object, field)) => edits.remove_field(object, field),
+            Some(RemovablePart::Item { object, field, list, position }) => {
                 let entry = lists.entry(list.span().start);
                 entry.or_insert_with(|| (object, field, list, Vec::new())).3.push(position);
             }
-            Some(Spot::Turn) | None => {}
+            Some(RemovablePart::Turn) | None => {}
         }
     }
     for (object, field, list, gone) in lists.into_values() {
@@ -64,15 +64,15 @@ fn set_text<'a>(
     text: &str,
 ) -> Result<(), EditError> {
     match dialogue.slot(place) {
-        Slot::Text(value) => edits.set_text(value, text),
-        Slot::Field(object, field) => edits.set_field(object, field, &quoted(text)),
-        Slot::Output(object, field) => {
+        EditableText::Text(value) => edits.set_text(value, text),
+        EditableText::Field(object, field) => edits.set_field(object, field, &quoted(text)),
+        EditableText::Output(object, field) => {
             edits.set_field(object, field, &output(object.field(field), text));
         }
-        Slot::Commands(object, field) => {
+        EditableText::Commands(object, field) => {
             edits.set_field(object, field, &commands(object.field(field), text));
         }
-        Slot::Arguments { .. } | Slot::None => return Err(EditError::WrongKind { place }),
+        EditableText::Arguments { .. } | EditableText::None => return Err(EditError::WrongKind { place }),
     }
     Ok(())
 }
@@ -120,7 +120,7 @@ fn written(dialogue: &Dialogue<'_>, changes: &Changes, message: &Message) -> Res
 fn moved(dialogue: &Dialogue<'_>, changes: &Changes, place: Place) -> Result<String, EditError> {
     let wrong = EditError::WrongKind { place };
     let value = match dialogue.spot(place) {
-        Some(Spot::Turn) => dialogue.items.get(place.turn).copied(),
+        Some(RemovablePart::Turn) => dialogue.items.get(place.turn).copied(),
         _ => dialogue.value(place),
     };
     let value = value.ok_or(wrong.clone())?;
@@ -135,13 +135,13 @@ fn moved(dialogue: &Dialogue<'_>, changes: &Changes, place: Place) -> Result<Str
 }
 
 impl<'a> Dialogue<'a> {
-    fn spot(&self, place: Place) -> Option<Spot<'a>> {
+    fn spot(&self, place: Place) -> Option<RemovablePart<'a>> {
         self.places.get(place.turn)?.get(place.part).map(|(spot, _)| *spot)
     }
 
-    fn slot(&self, place: Place) -> Slot<'a> {
+    fn slot(&self, place: Place) -> EditableText<'a> {
         let slot = self.places.get(place.turn).and_then(|parts| parts.get(place.part));
-        slot.map_or(Slot::None, |(_, slot)| *slot)
+        slot.map_or(EditableText::None, |(_, slot)| *slot)
     }
 
     fn value(&self, place: Place) -> Option<Value<'a>> {

@@ -8,20 +8,20 @@ use crate::json::{Kind, Value, quoted};
 
 /// A part, and its position in its turn.
 #[derive(Debug, Clone)]
-pub struct Placed<'a> {
+pub struct PlacedPart<'a> {
     /// The part as written.
     pub value: Value<'a>,
     /// Its content.
     pub content: Content<'a>,
     /// Where it can be removed.
-    pub spot: Spot<'a>,
+    pub spot: RemovablePart<'a>,
     /// Where its text can be changed.
-    pub slot: Slot<'a>,
+    pub slot: EditableText<'a>,
 }
 
 /// Where a part can be removed.
 #[derive(Debug, Clone, Copy)]
-pub enum Spot<'a> {
+pub enum RemovablePart<'a> {
     /// The part is all of its turn.
     Turn,
     /// The part is this field of the object.
@@ -41,7 +41,7 @@ pub enum Spot<'a> {
 
 /// Where a part's text can be changed.
 #[derive(Debug, Clone, Copy)]
-pub enum Slot<'a> {
+pub enum EditableText<'a> {
     /// It cannot be changed.
     None,
     /// A string.
@@ -65,13 +65,13 @@ pub enum Slot<'a> {
 pub(super) fn turn<'a>(
     item: Value<'a>,
     role: Role,
-    placed: Vec<Placed<'a>>,
-) -> (Turn<'a>, Vec<(Spot<'a>, Slot<'a>)>) {
+    placed: Vec<PlacedPart<'a>>,
+) -> (Turn<'a>, Vec<(RemovablePart<'a>, EditableText<'a>)>) {
     let mut parts = Vec::with_capacity(placed.len());
     let mut spots = Vec::with_capacity(placed.len());
     for mut part in placed {
         if let Content::Result(result) = &mut part.content {
-            result.is_fixed = matches!(part.slot, Slot::None);
+            result.is_fixed = matches!(part.slot, EditableText::None);
         }
         parts.push(Part { span: part.value.span(), content: part.content });
         spots.push((part.spot, part.slot));
@@ -82,7 +82,7 @@ pub(super) fn turn<'a>(
     (Turn { role, span: item.span(), parts }, spots)
 }
 
-impl<'a> Slot<'a> {
+impl<'a> EditableText<'a> {
     /// Returns the slot of a call's arguments, if they are a string. Other values are for the server to judge.
     pub(crate) fn arguments(arguments: Option<Value<'a>>, as_text: bool) -> Self {
         let string = arguments.filter(|arguments| arguments.kind() == Kind::String);
@@ -90,32 +90,37 @@ impl<'a> Slot<'a> {
     }
 }
 
-impl<'a> Placed<'a> {
+impl<'a> PlacedPart<'a> {
     /// Returns a field that is a text.
     pub(crate) fn text_field(object: Value<'a>, field: &'static str) -> Option<Self> {
         let value = object.field(field)?;
         let content = Content::Text(value.text()?);
-        Some(Self { value, content, spot: Spot::Field(object, field), slot: Slot::Text(value) })
+        Some(Self {
+            value,
+            content,
+            spot: RemovablePart::Field(object, field),
+            slot: EditableText::Text(value),
+        })
     }
 
     /// Returns the items of the list in `field` of this object, if it is a list.
     pub(crate) fn items(
         object: Value<'a>,
         field: &'static str,
-        content: impl Fn(Value<'a>) -> (Content<'a>, Slot<'a>),
+        content: impl Fn(Value<'a>) -> (Content<'a>, EditableText<'a>),
     ) -> impl Iterator<Item = Self> {
         let list = object.field(field).filter(|list| list.kind() == Kind::Array);
         list.into_iter().flat_map(|list| list.items().map(move |item| (list, item))).enumerate().map(
             move |(position, (list, value))| {
                 let (content, slot) = content(value);
-                Self { value, content, spot: Spot::Item { object, field, list, position }, slot }
+                Self { value, content, spot: RemovablePart::Item { object, field, list, position }, slot }
             },
         )
     }
 
     /// Returns a turn that is a single part.
-    pub(crate) fn turn(value: Value<'a>, content: Content<'a>, slot: Slot<'a>) -> Self {
-        Self { value, content, spot: Spot::Turn, slot }
+    pub(crate) fn turn(value: Value<'a>, content: Content<'a>, slot: EditableText<'a>) -> Self {
+        Self { value, content, spot: RemovablePart::Turn, slot }
     }
 }
 

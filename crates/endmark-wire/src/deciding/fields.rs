@@ -4,24 +4,24 @@
 //! llama.cpp's names, which take precedence over `max_tokens` and `n`. `models` and `fallbacks` are those of
 //! `OpenRouter` and `LiteLLM`.
 
-use super::{Deciding, Role, field};
+use super::{DecidingField, Role, field};
 
-const MODEL: Deciding = field(&["model"], Role::Model);
-const MODELS: Deciding = field(&["models"], Role::FurtherModels);
-const FALLBACKS: Deciding = field(&["fallbacks"], Role::FurtherModels);
+const MODEL: DecidingField = field(&["model"], Role::Model);
+const MODELS: DecidingField = field(&["models"], Role::FurtherModels);
+const FALLBACKS: DecidingField = field(&["fallbacks"], Role::FurtherModels);
 /// Tools may query another model.
-const TOOLS: Deciding = field(&["tools"], Role::Other);
-const STREAM: Deciding = field(&["stream"], Role::Switch);
-const TIER: Deciding = field(&["service_tier"], Role::Other);
-const MAX_TOKENS: Deciding = field(&["max_tokens"], Role::Limit);
-const N_PREDICT: Deciding = field(&["n_predict"], Role::Limit);
-const CHOICES: Deciding = field(&["n"], Role::Choices);
-const BEST_OF: Deciding = field(&["best_of"], Role::Choices);
-const N_CMPL: Deciding = field(&["n_cmpl"], Role::Choices);
-const BACKGROUND: Deciding = field(&["background"], Role::Background);
+const TOOLS: DecidingField = field(&["tools"], Role::Other);
+const STREAM: DecidingField = field(&["stream"], Role::Switch);
+const TIER: DecidingField = field(&["service_tier"], Role::Other);
+const MAX_TOKENS: DecidingField = field(&["max_tokens"], Role::Limit);
+const N_PREDICT: DecidingField = field(&["n_predict"], Role::Limit);
+const CHOICES: DecidingField = field(&["n"], Role::Choices);
+const BEST_OF: DecidingField = field(&["best_of"], Role::Choices);
+const N_CMPL: DecidingField = field(&["n_cmpl"], Role::Choices);
+const BACKGROUND: DecidingField = field(&["background"], Role::Background);
 
 /// The fields of Chat Completions.
-pub(crate) const CHAT: &[Deciding] = &[
+pub(crate) const CHAT: &[DecidingField] = &[
     MODEL,
     MODELS,
     FALLBACKS,
@@ -38,7 +38,7 @@ pub(crate) const CHAT: &[Deciding] = &[
 ];
 
 /// The fields of Responses.
-pub(crate) const RESPONSES: &[Deciding] = &[
+pub(crate) const RESPONSES: &[DecidingField] = &[
     MODEL,
     MODELS,
     FALLBACKS,
@@ -54,7 +54,7 @@ pub(crate) const RESPONSES: &[Deciding] = &[
 ];
 
 /// The fields of Messages.
-pub(crate) const MESSAGES: &[Deciding] = &[
+pub(crate) const MESSAGES: &[DecidingField] = &[
     MODEL,
     MODELS,
     FALLBACKS,
@@ -68,7 +68,7 @@ pub(crate) const MESSAGES: &[Deciding] = &[
 ];
 
 /// The fields of Gemini.
-pub(crate) const GEMINI: &[Deciding] = &[
+pub(crate) const GEMINI: &[DecidingField] = &[
     MODEL,
     MODELS,
     field(
@@ -84,7 +84,7 @@ pub(crate) const GEMINI: &[Deciding] = &[
 ];
 
 /// The fields of OpenAI's older completions.
-pub(crate) const COMPLETIONS: &[Deciding] = &[
+pub(crate) const COMPLETIONS: &[DecidingField] = &[
     MODEL,
     MODELS,
     FALLBACKS,
@@ -99,9 +99,9 @@ pub(crate) const COMPLETIONS: &[Deciding] = &[
 ];
 
 /// The fields of services that generate nothing.
-pub const MODEL_ALONE: &[Deciding] = &[MODEL, MODELS, FALLBACKS, TIER];
+pub const MODEL_ALONE: &[DecidingField] = &[MODEL, MODELS, FALLBACKS, TIER];
 
 /// The fields of Gemini's embeddings of several texts. Each item of the list has its own `model`, which is the
 /// path's.
-pub(crate) const EMBEDDED_ITEMS: &[Deciding] =
+pub(crate) const EMBEDDED_ITEMS: &[DecidingField] =
     &[MODEL, MODELS, FALLBACKS, TIER, field(&["requests"], Role::Items(MODEL_ALONE))];

@@ -6,7 +6,7 @@ use super::request::{
     CANDIDATES, CONFIG, DECLARATIONS, JSON_SCHEMA, MAX_OUTPUT, MIME_TYPE, SCHEMA, TOOL_CONFIG, either,
     last_of_model,
 };
-use crate::ask::{Ask, Asked, Partial, Terms, quoted_text};
+use crate::ask::{Ask, ContinuationRequest, Partial, Terms, quoted_text};
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
 use crate::request::Request;
@@ -17,7 +17,7 @@ const FUNCTION_CALLING: [&str; 2] = ["functionCallingConfig", "function_calling_
 
 impl WireAsk for Gemini {
     // The path determines whether the response is streamed ([`Request::path_for`]), not the body.
-    fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {
+    fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<ContinuationRequest> {
         let root = request.root();
         let mut edits = Edits::of(root);
         let mut settings = Settings::new(terms.limit);

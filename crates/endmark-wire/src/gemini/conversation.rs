@@ -7,7 +7,7 @@ use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResul
 use super::Gemini;
 use super::candidate::{is_thought, signature_of};
 use super::request::{CALL, either};
-use crate::conversation::{Placed, Slot, text_or_json, with_role};
+use crate::conversation::{EditableText, PlacedPart, text_or_json, with_role};
 use crate::json::{Kind, Value, quoted};
 use crate::own_tool::OwnTool;
 use crate::reply::Choice;
@@ -46,34 +46,34 @@ fn role_of(content: Value<'_>) -> Role {
     }
 }
 
-fn part(part: Value<'_>) -> (Content<'_>, Slot<'_>) {
+fn part(part: Value<'_>) -> (Content<'_>, EditableText<'_>) {
     if let Some((value, text)) = part.field("text").and_then(|value| Some((value, value.text()?))) {
         if is_thought(part) {
-            return (Content::Reasoning { text, sealed: signature_of(part).is_some() }, Slot::None);
+            return (Content::Reasoning { text, sealed: signature_of(part).is_some() }, EditableText::None);
         }
-        return (Content::Text(text), Slot::Text(value));
+        return (Content::Text(text), EditableText::Text(value));
     }
     let object = |names| either(part, names).map(|(_, value)| value).filter(|it| it.kind() == Kind::Object);
     if let Some(call) = object(CALL) {
-        let slot = Slot::arguments(call.field("args"), false);
+        let slot = EditableText::arguments(call.field("args"), false);
         return (Content::Call(function_call(call)), slot);
     }
     if let Some(response) = object(RESPONSE) {
-        return (Content::Result(function_response(response)), Slot::Output(response, "response"));
+        return (Content::Result(function_response(response)), EditableText::Output(response, "response"));
     }
     if let Some(data) = object(INLINE).or_else(|| object(FILE)) {
-        return (Content::Media(media(data)), Slot::None);
+        return (Content::Media(media(data)), EditableText::None);
     }
     let server = SERVER.into_iter().find(|name| part.field(name).is_some());
     if let Some(kind) = server {
-        return (Content::Server { kind: kind.into(), follows: None }, Slot::None);
+        return (Content::Server { kind: kind.into(), follows: None }, EditableText::None);
     }
     // A part may be only the signature of a thought.
     if let (Some(_), None) = (signature_of(part), part.fields().nth(1)) {
-        return (Content::Reasoning { text: Cow::default(), sealed: true }, Slot::None);
+        return (Content::Reasoning { text: Cow::default(), sealed: true }, EditableText::None);
     }
     let kind = part.fields().next().and_then(|field| field.key.text()).unwrap_or_default();
-    (Content::Unknown { kind }, Slot::None)
+    (Content::Unknown { kind }, EditableText::None)
 }
 
 fn function_call(call: Value<'_>) -> Call<'_> {
@@ -119,11 +119,11 @@ impl WireConversation for Gemini {
         (item.kind() == Kind::Object).then(|| role_of(item))
     }
 
-    fn turn<'a>(&self, content: Value<'a>) -> Result<(Role, Vec<Placed<'a>>), &'static str> {
+    fn turn<'a>(&self, content: Value<'a>) -> Result<(Role, Vec<PlacedPart<'a>>), &'static str> {
         if content.field("parts").is_none_or(|parts| parts.kind() != Kind::Array) {
             return Err("has no list of `parts`");
         }
-        Ok((role_of(content), Placed::items(content, "parts", part).collect()))
+        Ok((role_of(content), PlacedPart::items(content, "parts", part).collect()))
     }
 
     fn user_turn(&self, text: &str) -> String {

@@ -9,14 +9,14 @@ use crate::json::{Kind, Value};
 
 /// The held thoughts and signatures of one candidate, each with the number of bytes of held text before it.
 #[derive(Debug)]
-pub(super) struct Standing {
+pub(super) struct HeldSignatures {
     pub(super) choice: u32,
     /// The number of bytes of the text that were written.
     written: usize,
     parts: VecDeque<(usize, String)>,
 }
 
-impl Standing {
+impl HeldSignatures {
     /// Collects these parts from the held candidates of this choice, in order.
     pub(super) fn of<'a>(choice: u32, held: impl Iterator<Item = Value<'a>>) -> Self {
         let mut standing = Self { choice, written: 0, parts: VecDeque::new() };

@@ -5,13 +5,13 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::candidate::{call_of, candidate, candidates, parts, text_of};
 use super::error;
 use super::response::{call_part, object, sign, signed_part, without_token, word_of};
-use super::standing::{Standing, take_out};
+use super::standing::{HeldSignatures, take_out};
 use super::usage;
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
 use crate::reply::{Event, Piece, ToolCall};
 use crate::sse::{Frame, data_frame};
-use crate::writer::{ChoiceEnd, Closing, CutCall, End, Held, StreamError, Writer, endmark_field};
+use crate::writer::{ChoiceEnd, Closing, CutCall, End, HeldFrames, StreamError, Writer, endmark_field};
 
 /// Fields that are the same in every chunk of a stream.
 const ENVELOPE: [&str; 3] = ["modelVersion", "responseId", "createTime"];
@@ -29,7 +29,7 @@ pub(super) struct ContentWriter {
     /// The envelope's fields, each with a comma before it.
     envelope: Option<String>,
     fallback: String,
-    held: Held,
+    held: HeldFrames,
     /// The calls that are held back, by candidate and call.
     held_calls: HashSet<(u32, u32)>,
     /// The candidates of which something was written that the upstream did not send.
@@ -37,7 +37,7 @@ pub(super) struct ContentWriter {
     /// New content of held calls, by candidate and call. It is written into the held chunks.
     calls: HashMap<(u32, u32), ToolCall>,
     /// Held parts that keep their position next to texts that were written.
-    standing: Vec<Standing>,
+    standing: Vec<HeldSignatures>,
     /// Parts that follow the held calls of a candidate.
     behind: Vec<(u32, String)>,
     /// Held calls that stay cut, by candidate and call.
@@ -50,7 +50,7 @@ impl ContentWriter {
         Self {
             envelope: None,
             fallback,
-            held: Held::default(),
+            held: HeldFrames::default(),
             held_calls: HashSet::new(),
             wrote: Vec::new(),
             standing: Vec::new(),
@@ -91,9 +91,9 @@ impl ContentWriter {
     }
 
     /// Returns the held parts of a candidate that keep their position next to its text.
-    fn standing_of(&self, choice: u32) -> Standing {
+    fn standing_of(&self, choice: u32) -> HeldSignatures {
         let roots = self.held.frames().filter_map(|frame| Value::parse_str(frame.data.as_deref()?).ok());
-        Standing::of(choice, roots.filter_map(|root| candidate(root, choice)))
+        HeldSignatures::of(choice, roots.filter_map(|root| candidate(root, choice)))
     }
 
     /// Returns the remaining held parts, if the text became shorter than their positions.

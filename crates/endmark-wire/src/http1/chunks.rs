@@ -15,7 +15,7 @@ const MAX_TRAILER_BYTES: usize = 8 * 1024;
 /// Follows a chunked body to its end, in pieces of any size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunks {
-    at: At,
+    at: ChunkState,
     /// Bytes of extensions so far.
     extensions: usize,
     /// Bytes of trailers so far.
@@ -25,7 +25,7 @@ pub struct Chunks {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum At {
+enum ChunkState {
     Size { digits: u32, size: u64 },
     Extension { size: u64 },
     SizeEnd { size: u64 },
@@ -39,7 +39,7 @@ enum At {
 
 impl Default for Chunks {
     fn default() -> Self {
-        Self { at: At::Size { digits: 0, size: 0 }, extensions: 0, trailers: 0, line: Vec::new() }
+        Self { at: ChunkState::Size { digits: 0, size: 0 }, extensions: 0, trailers: 0, line: Vec::new() }
     }
 }
 
@@ -60,14 +60,14 @@ impl Chunks {
     /// content.
     pub fn read(&mut self, bytes: &[u8]) -> Result<usize, Fault> {
         let mut passed = 0;
-        while passed < bytes.len() && self.at != At::End {
-            if let At::Data { left } = &mut self.at {
+        while passed < bytes.len() && self.at != ChunkState::End {
+            if let ChunkState::Data { left } = &mut self.at {
                 let available = u64::try_from(bytes.len() - passed).unwrap_or(u64::MAX);
                 let taken = available.min(*left);
                 *left -= taken;
                 passed += usize::try_from(taken).unwrap_or(usize::MAX);
                 if *left == 0 {
-                    self.at = At::DataReturn;
+                    self.at = ChunkState::DataReturn;
                 }
                 continue;
             }
@@ -79,41 +79,45 @@ impl Chunks {
 
     /// Returns whether the body's last byte was read.
     pub fn is_over(&self) -> bool {
-        self.at == At::End
+        self.at == ChunkState::End
     }
 
-    fn step(&mut self, byte: u8) -> Result<At, Fault> {
+    fn step(&mut self, byte: u8) -> Result<ChunkState, Fault> {
         Ok(match (self.at, byte) {
-            (At::Size { digits, size }, byte) if byte.is_ascii_hexdigit() && digits < MAX_SIZE_DIGITS => {
+            (ChunkState::Size { digits, size }, byte)
+                if byte.is_ascii_hexdigit() && digits < MAX_SIZE_DIGITS =>
+            {
                 let digit = char::from(byte).to_digit(16).map_or(0, u64::from);
-                At::Size { digits: digits + 1, size: size * 16 + digit }
+                ChunkState::Size { digits: digits + 1, size: size * 16 + digit }
             }
-            (At::Size { digits: 1.., size }, b';') => At::Extension { size },
-            (At::Size { digits: 1.., size } | At::Extension { size }, b'\r') => At::SizeEnd { size },
-            (At::Extension { size }, byte) if byte == b'\t' || !byte.is_ascii_control() => {
+            (ChunkState::Size { digits: 1.., size }, b';') => ChunkState::Extension { size },
+            (ChunkState::Size { digits: 1.., size } | ChunkState::Extension { size }, b'\r') => {
+                ChunkState::SizeEnd { size }
+            }
+            (ChunkState::Extension { size }, byte) if byte == b'\t' || !byte.is_ascii_control() => {
                 self.extensions += 1;
                 if self.extensions > MAX_EXTENSION_BYTES {
                     return Err(Fault::ChunkOverhead);
                 }
-                At::Extension { size }
+                ChunkState::Extension { size }
             }
-            (At::SizeEnd { size: 0 }, b'\n') => At::Trailer,
-            (At::SizeEnd { size }, b'\n') => At::Data { left: size },
-            (At::DataReturn, b'\r') => At::DataEnd,
-            (At::DataEnd, b'\n') => At::Size { digits: 0, size: 0 },
-            (At::Trailer, b'\r') => At::TrailerEnd,
-            (At::Trailer, byte) if byte != b'\n' => {
+            (ChunkState::SizeEnd { size: 0 }, b'\n') => ChunkState::Trailer,
+            (ChunkState::SizeEnd { size }, b'\n') => ChunkState::Data { left: size },
+            (ChunkState::DataReturn, b'\r') => ChunkState::DataEnd,
+            (ChunkState::DataEnd, b'\n') => ChunkState::Size { digits: 0, size: 0 },
+            (ChunkState::Trailer, b'\r') => ChunkState::TrailerEnd,
+            (ChunkState::Trailer, byte) if byte != b'\n' => {
                 self.trailers += 1;
                 if self.trailers > MAX_TRAILER_BYTES {
                     return Err(Fault::ChunkOverhead);
                 }
                 self.line.push(byte);
-                At::Trailer
+                ChunkState::Trailer
             }
-            (At::TrailerEnd, b'\n') if self.line.is_empty() => At::End,
-            (At::TrailerEnd, b'\n') => {
+            (ChunkState::TrailerEnd, b'\n') if self.line.is_empty() => ChunkState::End,
+            (ChunkState::TrailerEnd, b'\n') => {
                 self.trailer()?;
-                At::Trailer
+                ChunkState::Trailer
             }
             _ => return Err(Fault::Chunk),
         })

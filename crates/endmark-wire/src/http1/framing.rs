@@ -14,7 +14,7 @@ const TLS_HANDSHAKE: u8 = 0x16;
 
 /// The position of a connection within a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum RequestPart {
     /// Before the first byte of a request.
     Between,
     /// In a head.
@@ -25,7 +25,7 @@ pub enum Place {
 
 /// The number of a connection's bytes that may pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Passed {
+pub struct PassableBytes {
     /// The number of leading bytes that are dropped and never pass. If it is not 0, the other fields are 0 and false:
     /// pass the remaining bytes again.
     pub skipped: usize,
@@ -41,24 +41,24 @@ pub struct Passed {
 /// a whole, once it is valid; a body passes as it comes.
 ///
 /// ```
-/// use endmark_wire::http1::{Bounds, Framing, Place};
+/// use endmark_wire::http1::{Bounds, Framing, RequestPart};
 /// let mut framing = Framing::new(Bounds { bytes: 1024, fields: 10 });
 /// let head = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n";
 /// assert_eq!(framing.pass(&head[..20])?.bytes, 0);
 /// assert_eq!(framing.pass(head)?.bytes, head.len());
-/// assert_eq!((framing.pass(b"{}GET")?.bytes, framing.place()), (2, Place::Between));
+/// assert_eq!((framing.pass(b"{}GET")?.bytes, framing.place()), (2, RequestPart::Between));
 /// # Ok::<(), endmark_wire::http1::Fault>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Framing {
     bounds: Bounds,
-    at: At,
+    at: FramingState,
     /// Whether an empty line was dropped before the next request.
     is_past_empty_line: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum At {
+enum FramingState {
     /// The number of bytes of a head that were searched without finding its end.
     Head {
         seen: usize,
@@ -72,15 +72,15 @@ enum At {
 impl Framing {
     /// Creates the state of a connection before its first byte.
     pub fn new(bounds: Bounds) -> Self {
-        Self { bounds, at: At::Head { seen: 0 }, is_past_empty_line: false }
+        Self { bounds, at: FramingState::Head { seen: 0 }, is_past_empty_line: false }
     }
 
     /// Returns the connection's position.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> RequestPart {
         match &self.at {
-            At::Head { seen: 0 } => Place::Between,
-            At::Head { .. } => Place::Head,
-            At::Sized { .. } | At::Chunked(_) => Place::Body,
+            FramingState::Head { seen: 0 } => RequestPart::Between,
+            FramingState::Head { .. } => RequestPart::Head,
+            FramingState::Sized { .. } | FramingState::Chunked(_) => RequestPart::Body,
         }
     }
 
@@ -89,17 +89,17 @@ impl Framing {
     ///
     /// # Errors
     /// The [`Fault`] that makes the rest of this connection unusable.
-    pub fn pass(&mut self, bytes: &[u8]) -> Result<Passed, Fault> {
-        let none = Passed { skipped: 0, bytes: 0, begins: false };
+    pub fn pass(&mut self, bytes: &[u8]) -> Result<PassableBytes, Fault> {
+        let none = PassableBytes { skipped: 0, bytes: 0, begins: false };
         if bytes.is_empty() {
             return Ok(none);
         }
         match &mut self.at {
-            At::Head { seen } => {
+            FramingState::Head { seen } => {
                 if let Some(skipped) = empty_line(bytes).filter(|_| !self.is_past_empty_line) {
                     self.is_past_empty_line = true;
                     *seen = 0;
-                    return Ok(Passed { skipped, ..none });
+                    return Ok(PassableBytes { skipped, ..none });
                 }
                 let Some(end) = head_end(bytes, *seen)? else {
                     *seen = bytes.len();
@@ -111,27 +111,27 @@ impl Framing {
                 let head = Head::read(&bytes[..end], self.bounds)?;
                 self.is_past_empty_line = false;
                 self.at = match head.body {
-                    BodyLength::Bytes(0) => At::Head { seen: 0 },
-                    BodyLength::Bytes(left) => At::Sized { left },
-                    BodyLength::Chunked => At::Chunked(Chunks::default()),
+                    BodyLength::Bytes(0) => FramingState::Head { seen: 0 },
+                    BodyLength::Bytes(left) => FramingState::Sized { left },
+                    BodyLength::Chunked => FramingState::Chunked(Chunks::default()),
                 };
-                Ok(Passed { bytes: end, begins: true, ..none })
+                Ok(PassableBytes { bytes: end, begins: true, ..none })
             }
-            At::Sized { left } => {
+            FramingState::Sized { left } => {
                 let available = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
                 let taken = available.min(*left);
                 *left -= taken;
                 if *left == 0 {
-                    self.at = At::Head { seen: 0 };
+                    self.at = FramingState::Head { seen: 0 };
                 }
-                Ok(Passed { bytes: usize::try_from(taken).unwrap_or(bytes.len()), ..none })
+                Ok(PassableBytes { bytes: usize::try_from(taken).unwrap_or(bytes.len()), ..none })
             }
-            At::Chunked(chunks) => {
+            FramingState::Chunked(chunks) => {
                 let taken = chunks.read(bytes)?;
                 if chunks.is_over() {
-                    self.at = At::Head { seen: 0 };
+                    self.at = FramingState::Head { seen: 0 };
                 }
-                Ok(Passed { bytes: taken, ..none })
+                Ok(PassableBytes { bytes: taken, ..none })
             }
         }
     }
@@ -223,7 +223,7 @@ mod tests {
             }
             let mut framing = Framing::new(BOUNDS);
             framing.pass(empty).unwrap();
-            assert_eq!(framing.place(), Place::Between);
+            assert_eq!(framing.place(), RequestPart::Between);
         }
     }
 
@@ -248,12 +248,12 @@ mod tests {
     #[test]
     fn the_place_is_known() {
         let mut framing = Framing::new(BOUNDS);
-        assert_eq!(framing.place(), Place::Between);
+        assert_eq!(framing.place(), RequestPart::Between);
         framing.pass(&HEAD[..5]).unwrap();
-        assert_eq!(framing.place(), Place::Head);
+        assert_eq!(framing.place(), RequestPart::Head);
         framing.pass(HEAD).unwrap();
-        assert_eq!(framing.place(), Place::Body);
+        assert_eq!(framing.place(), RequestPart::Body);
         framing.pass(b"0\r\n\r\n").unwrap();
-        assert_eq!(framing.place(), Place::Between);
+        assert_eq!(framing.place(), RequestPart::Between);
     }
 }

@@ -9,14 +9,16 @@ use super::content::text_parts;
 use super::format::Chat;
 use super::request::{ChatRequest, LimitField, ask_for_usage};
 use super::tool_call::call_json;
-use crate::ask::{Ask, Asked, Partial, PrefillVariant, Terms, ToolPrefill, hermes_prefill, quoted_text};
+use crate::ask::{
+    Ask, ContinuationRequest, Partial, PrefillVariant, Terms, ToolPrefill, hermes_prefill, quoted_text,
+};
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
 use crate::request::Request;
 use crate::wire_format::WireAsk;
 
 impl WireAsk for Chat {
-    fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {
+    fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<ContinuationRequest> {
         let request = ChatRequest::of(request.root());
         let body = match ask {
             Ask::Prefill { so_far, variant, tool } => request.with_prefill(so_far, terms, *variant, *tool),

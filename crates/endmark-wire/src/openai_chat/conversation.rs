@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResult, TurnsOfResults};
 
 use super::format::Chat;
-use crate::conversation::{Placed, Slot, Spot, media_in, text_of_parts, text_or_json, with_role};
+use crate::conversation::{
+    EditableText, PlacedPart, RemovablePart, media_in, text_of_parts, text_or_json, with_role,
+};
 use crate::json::{Fields, Kind, Value, quoted};
 use crate::own_tool::OwnTool;
 use crate::reply::{Choice, ToolCall};
@@ -24,7 +26,7 @@ impl WireConversation for Chat {
         message.field("role").and_then(Value::text).map(|role| role_named(&role))
     }
 
-    fn turn<'a>(&self, message: Value<'a>) -> Result<(Role, Vec<Placed<'a>>), &'static str> {
+    fn turn<'a>(&self, message: Value<'a>) -> Result<(Role, Vec<PlacedPart<'a>>), &'static str> {
         let fields = Fields::of(message);
         let role = fields.get("role").and_then(Value::text).ok_or("has no `role`")?;
         if fields.get("content").is_none() && fields.get("parts").is_some() {
@@ -37,21 +39,21 @@ impl WireConversation for Chat {
         let mut parts = Vec::new();
         parts.extend(REASONING.into_iter().filter_map(|field| reasoning(message, field, false)));
         parts.extend(reasoning(message, SEALED, true));
-        parts.extend(Placed::text_field(message, "content"));
-        parts.extend(Placed::items(message, "content", content));
-        parts.extend(Placed::text_field(message, "refusal"));
-        parts.extend(fields.filled("audio").map(|value| Placed {
+        parts.extend(PlacedPart::text_field(message, "content"));
+        parts.extend(PlacedPart::items(message, "content", content));
+        parts.extend(PlacedPart::text_field(message, "refusal"));
+        parts.extend(fields.filled("audio").map(|value| PlacedPart {
             value,
             content: Content::Media(Media { kind: "audio".into(), name: None }),
-            spot: Spot::Field(message, "audio"),
-            slot: Slot::None,
+            spot: RemovablePart::Field(message, "audio"),
+            slot: EditableText::None,
         }));
-        parts.extend(Placed::items(message, "tool_calls", tool_call));
-        parts.extend(fields.filled("function_call").map(|value| Placed {
+        parts.extend(PlacedPart::items(message, "tool_calls", tool_call));
+        parts.extend(fields.filled("function_call").map(|value| PlacedPart {
             value,
             content: Content::Call(function(None, value)),
-            spot: Spot::Field(message, "function_call"),
-            slot: Slot::arguments(value.field("arguments"), true),
+            spot: RemovablePart::Field(message, "function_call"),
+            slot: EditableText::arguments(value.field("arguments"), true),
         }));
         Ok((role, parts))
     }
@@ -115,13 +117,13 @@ fn role_named(role: &str) -> Role {
     }
 }
 
-fn reasoning<'a>(message: Value<'a>, field: &'static str, sealed: bool) -> Option<Placed<'a>> {
+fn reasoning<'a>(message: Value<'a>, field: &'static str, sealed: bool) -> Option<PlacedPart<'a>> {
     let value = message.filled(field)?;
     let content = Content::Reasoning { text: text_of_parts(value), sealed };
-    Some(Placed { value, content, spot: Spot::Field(message, field), slot: Slot::None })
+    Some(PlacedPart { value, content, spot: RemovablePart::Field(message, field), slot: EditableText::None })
 }
 
-fn result<'a>(message: Value<'a>, fields: &Fields<'a>) -> Placed<'a> {
+fn result<'a>(message: Value<'a>, fields: &Fields<'a>) -> PlacedPart<'a> {
     let content = fields.get("content");
     let result = ToolResult {
         call_id: fields.get("tool_call_id").and_then(Value::text),
@@ -131,29 +133,29 @@ fn result<'a>(message: Value<'a>, fields: &Fields<'a>) -> Placed<'a> {
         media: content.map(media_in).unwrap_or_default(),
         is_fixed: false,
     };
-    Placed::turn(message, Content::Result(result), Slot::Field(message, "content"))
+    PlacedPart::turn(message, Content::Result(result), EditableText::Field(message, "content"))
 }
 
 /// Reads an item of a message's content.
-fn content(part: Value<'_>) -> (Content<'_>, Slot<'_>) {
+fn content(part: Value<'_>) -> (Content<'_>, EditableText<'_>) {
     let kind = part.field("type").and_then(Value::text).unwrap_or_default();
     let text = part.field("text").or_else(|| part.field("refusal"));
     if let Some((value, text)) = text.and_then(|value| Some((value, value.text()?))) {
-        return (Content::Text(text), Slot::Text(value));
+        return (Content::Text(text), EditableText::Text(value));
     }
     let name = match kind.as_ref() {
         "image_url" => part.at("image_url.url").and_then(Value::text).filter(|url| !url.starts_with("data:")),
         "file" => part.at("file.filename").or_else(|| part.at("file.file_id")).and_then(Value::text),
         "input_audio" | "video_url" => None,
-        _ => return (Content::Unknown { kind }, Slot::None),
+        _ => return (Content::Unknown { kind }, EditableText::None),
     };
-    (Content::Media(Media { kind, name }), Slot::None)
+    (Content::Media(Media { kind, name }), EditableText::None)
 }
 
-fn tool_call(call: Value<'_>) -> (Content<'_>, Slot<'_>) {
+fn tool_call(call: Value<'_>) -> (Content<'_>, EditableText<'_>) {
     let id = call.field("id").and_then(Value::text);
     let called = call.field("function");
-    let slot = Slot::arguments(called.and_then(|called| called.field("arguments")), true);
+    let slot = EditableText::arguments(called.and_then(|called| called.field("arguments")), true);
     let call = match called.or_else(|| call.field("custom")) {
         Some(called) => function(id, called),
         None => Call { id, name: Cow::default(), arguments: Cow::default(), can_be_answered: true },

@@ -5,14 +5,14 @@ use endmark_text::{Format, Verdict};
 
 use super::tool_call::CallView;
 use crate::json::{Kind, Value};
-use crate::reply::{Place, Received, ToolCall};
+use crate::reply::{PieceKey, Received, ToolCall};
 
 /// The call that a piece belongs to.
 pub(super) struct Owner {
     /// The number of its call.
     pub(super) call: u32,
     /// The place of the call's pieces, if the call begins here.
-    pub(super) begins_at: Option<Place>,
+    pub(super) begins_at: Option<PieceKey>,
     /// Whether the piece may as well belong to another call.
     pub(super) is_uncertain: bool,
 }
@@ -45,18 +45,18 @@ pub(super) fn whose(
     let Some(index) = piece.index else {
         return match known.choice_at(choice).and_then(|choice| choice.tool_calls.last()) {
             Some(last) if !begins_next(piece, last) => of(last.index, None),
-            _ => next(Place::Untold),
+            _ => next(PieceKey::Untold),
         };
     };
     match known.call_sent_as(choice, index) {
         Some(call) => match relation(piece, call, ends, names_once) {
-            Relation::Another => next(Place::Shared(index)),
+            Relation::Another => next(PieceKey::Shared(index)),
             Relation::Same => of(call.index, None),
             Relation::Uncertain => Owner { is_uncertain: true, ..of(call.index, None) },
         },
         // This number was assigned here to a call that shared its index with others.
-        None if known.call_at(choice, index).is_some() => next(Place::Shared(index)),
-        None => of(index, Some(Place::Number)),
+        None if known.call_at(choice, index).is_some() => next(PieceKey::Shared(index)),
+        None => of(index, Some(PieceKey::Number)),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::edit::Edits;
 use crate::json::Value;
 use crate::reply::{Delta, Event, Piece, ToolCall, Usage};
 use crate::sse::{Frame, data_frame};
-use crate::writer::{ChoiceEnd, Closing, End, Held, StreamError, Writer};
+use crate::writer::{ChoiceEnd, Closing, End, HeldFrames, StreamError, Writer};
 
 /// Writes a streamed reply.
 #[derive(Debug)]
@@ -16,22 +16,22 @@ pub(super) struct ChatWriter {
     fallback: Template,
     model: String,
     include_usage: bool,
-    held: Held,
+    held: HeldFrames,
     /// The choices of which something was written that the upstream did not send.
-    wrote: Vec<Wrote>,
+    wrote: Vec<WrittenChoice>,
     /// The choices that call a function in the legacy form.
     legacy: Vec<u32>,
 }
 
 /// What was written of a choice.
 #[derive(Debug)]
-struct Wrote {
+struct WrittenChoice {
     choice: u32,
     text: bool,
     calls: bool,
 }
 
-impl Wrote {
+impl WrittenChoice {
     /// Returns whether the written content replaces this piece.
     fn replaces(&self, piece: &Piece) -> bool {
         match piece {
@@ -49,7 +49,7 @@ impl ChatWriter {
             fallback: Template::new(model),
             model: model.to_owned(),
             include_usage,
-            held: Held::default(),
+            held: HeldFrames::default(),
             wrote: Vec::new(),
             legacy: Vec::new(),
         }
@@ -73,14 +73,14 @@ impl ChatWriter {
         }
     }
 
-    fn wrote(&self, choice: u32) -> Option<&Wrote> {
+    fn wrote(&self, choice: u32) -> Option<&WrittenChoice> {
         self.wrote.iter().find(|wrote| wrote.choice == choice)
     }
 
-    fn writes(&mut self, choice: u32) -> &mut Wrote {
+    fn writes(&mut self, choice: u32) -> &mut WrittenChoice {
         let known = self.wrote.iter().position(|wrote| wrote.choice == choice);
         let position = known.unwrap_or_else(|| {
-            self.wrote.push(Wrote { choice, text: false, calls: false });
+            self.wrote.push(WrittenChoice { choice, text: false, calls: false });
             self.wrote.len() - 1
         });
         &mut self.wrote[position]

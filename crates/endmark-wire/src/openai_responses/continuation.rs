@@ -2,7 +2,7 @@
 
 use super::Responses;
 use super::request::{last_assistant, text_parts};
-use crate::ask::{Ask, Asked, Partial, Terms, ToolPrefill, hermes_prefill, quoted_text};
+use crate::ask::{Ask, ContinuationRequest, Partial, Terms, ToolPrefill, hermes_prefill, quoted_text};
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
 use crate::request::Request;
@@ -14,7 +14,7 @@ const TOOL_FIELDS: [&str; 4] = ["tools", "tool_choice", "parallel_tool_calls", "
 impl WireAsk for Responses {
     // OpenAI treats an unfinished assistant message as one more turn and answers it from the beginning. llama.cpp
     // continues the message and repeats it, so this works where it was detected.
-    fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {
+    fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<ContinuationRequest> {
         let root = request.root();
         let mut edits = on_terms(root, terms);
         // Otherwise the server would add Endmark's prompt, and the rest as a separate message, to the client's

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResult, TurnsOfResults};
 
 use super::Responses;
-use crate::conversation::{Placed, Slot, media_in, text_of_parts, text_or_json};
+use crate::conversation::{EditableText, PlacedPart, media_in, text_of_parts, text_or_json};
 use crate::json::{Fields, Kind, Value, quoted};
 use crate::own_tool::OwnTool;
 use crate::reply::Choice;
@@ -22,23 +22,23 @@ pub(super) const ORDER: Order =
 const ANSWERED_BY_TEXT: [&str; 3] = ["function_call", "custom_tool_call", "local_shell_call"];
 
 /// Returns the role of an item, and its parts.
-fn turn(item: Value<'_>) -> Result<(Role, Vec<Placed<'_>>), &'static str> {
+fn turn(item: Value<'_>) -> Result<(Role, Vec<PlacedPart<'_>>), &'static str> {
     if let Some(text) = item.text() {
-        return Ok((Role::User, vec![Placed::turn(item, Content::Text(text), Slot::Text(item))]));
+        return Ok((Role::User, vec![PlacedPart::turn(item, Content::Text(text), EditableText::Text(item))]));
     }
     let fields = Fields::of(item);
     let kind = fields.get("type").and_then(Value::text);
     let named = fields.get("role").and_then(Value::text);
     if let Some(id) = reference(item) {
         let content = Content::Reference { id: id.text().unwrap_or_default() };
-        return Ok((Role::Assistant, vec![Placed::turn(item, content, Slot::None)]));
+        return Ok((Role::Assistant, vec![PlacedPart::turn(item, content, EditableText::None)]));
     }
     let role = role_of(kind.as_deref(), named.as_deref()).ok_or("has neither `type` nor `role`")?;
     if named.is_some() && kind.as_deref().is_none_or(|kind| kind == "message") {
         return Ok((role, message(item)));
     }
     let kind = kind.unwrap_or_default();
-    let one = |content, slot| Ok((role, vec![Placed::turn(item, content, slot)]));
+    let one = |content, slot| Ok((role, vec![PlacedPart::turn(item, content, slot)]));
     let call_id = fields.get("call_id").filter(|id| id.kind() == Kind::String);
     if is_result(&kind, call_id.is_some()) {
         let names_call = call_id.or_else(|| fields.get("approval_request_id")).or_else(|| fields.get("id"));
@@ -65,20 +65,20 @@ fn turn(item: Value<'_>) -> Result<(Role, Vec<Placed<'_>>), &'static str> {
             can_be_answered: ANSWERED_BY_TEXT.contains(&kind.as_ref()),
         };
         let is_json = kind == "function_call";
-        let slot = Slot::arguments(fields.get("arguments").filter(|_| is_json), true);
+        let slot = EditableText::arguments(fields.get("arguments").filter(|_| is_json), true);
         return one(Content::Call(call), slot);
     }
     if kind == "reasoning" {
         let text = ["summary", "content"].into_iter().find_map(|name| fields.filled(name));
         let text = text.map(text_of_parts).unwrap_or_default();
-        return one(Content::Reasoning { text, sealed: true }, Slot::None);
+        return one(Content::Reasoning { text, sealed: true }, EditableText::None);
     }
     if is_of_server(&kind) {
         // A call of an MCP server names the approval that it needed.
         let follows = fields.get("approval_request_id").and_then(Value::text);
-        return one(Content::Server { kind, follows }, Slot::None);
+        return one(Content::Server { kind, follows }, EditableText::None);
     }
-    one(Content::Unknown { kind }, Slot::None)
+    one(Content::Unknown { kind }, EditableText::None)
 }
 
 impl WireConversation for Responses {
@@ -94,7 +94,7 @@ impl WireConversation for Responses {
         role_of(word("type").as_deref(), word("role").as_deref())
     }
 
-    fn turn<'a>(&self, item: Value<'a>) -> Result<(Role, Vec<Placed<'a>>), &'static str> {
+    fn turn<'a>(&self, item: Value<'a>) -> Result<(Role, Vec<PlacedPart<'a>>), &'static str> {
         turn(item)
     }
 
@@ -170,14 +170,14 @@ fn is_result(kind: &str, names_call: bool) -> bool {
 
 /// Returns where the text of a result can be changed: a string or a value that may be one, or the output of shell
 /// commands.
-fn output_slot<'a>(item: Value<'a>, kind: &str, output: Option<Value<'a>>) -> Slot<'a> {
+fn output_slot<'a>(item: Value<'a>, kind: &str, output: Option<Value<'a>>) -> EditableText<'a> {
     let is_answered_by_text =
         kind.strip_suffix("_output").is_some_and(|call| ANSWERED_BY_TEXT.contains(&call));
     match output.map(Value::kind) {
-        Some(Kind::String) => Slot::Field(item, "output"),
-        _ if is_answered_by_text => Slot::Field(item, "output"),
-        Some(Kind::Array) if kind == "shell_call_output" => Slot::Commands(item, "output"),
-        _ => Slot::None,
+        Some(Kind::String) => EditableText::Field(item, "output"),
+        _ if is_answered_by_text => EditableText::Field(item, "output"),
+        Some(Kind::Array) if kind == "shell_call_output" => EditableText::Commands(item, "output"),
+        _ => EditableText::None,
     }
 }
 
@@ -206,17 +206,17 @@ fn role_named(role: &str) -> Role {
     }
 }
 
-fn message(item: Value<'_>) -> Vec<Placed<'_>> {
-    let text = Placed::text_field(item, "content");
-    text.into_iter().chain(Placed::items(item, "content", content)).collect()
+fn message(item: Value<'_>) -> Vec<PlacedPart<'_>> {
+    let text = PlacedPart::text_field(item, "content");
+    text.into_iter().chain(PlacedPart::items(item, "content", content)).collect()
 }
 
 /// Reads an item of a message's content.
-fn content(part: Value<'_>) -> (Content<'_>, Slot<'_>) {
+fn content(part: Value<'_>) -> (Content<'_>, EditableText<'_>) {
     let kind = part.field("type").and_then(Value::text).unwrap_or_default();
     let text = part.field("text").or_else(|| part.field("refusal"));
     if let Some((value, text)) = text.and_then(|value| Some((value, value.text()?))) {
-        return (Content::Text(text), Slot::Text(value));
+        return (Content::Text(text), EditableText::Text(value));
     }
     let name = match kind.as_ref() {
         "input_image" => {
@@ -227,9 +227,9 @@ fn content(part: Value<'_>) -> (Content<'_>, Slot<'_>) {
             names.into_iter().find_map(|name| part.field(name)).and_then(Value::text)
         }
         "input_audio" | "computer_screenshot" => None,
-        _ => return (Content::Unknown { kind }, Slot::None),
+        _ => return (Content::Unknown { kind }, EditableText::None),
     };
-    (Content::Media(Media { kind, name }), Slot::None)
+    (Content::Media(Media { kind, name }), EditableText::None)
 }
 
 /// Returns the text of a call's output, or its JSON if it has no text.

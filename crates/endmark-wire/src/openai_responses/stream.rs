@@ -17,14 +17,14 @@ const MAX_OPEN_ITEMS: usize = 128;
 pub(super) struct ResponseReader {
     has_stop: bool,
     received: Received,
-    open: Vec<Open>,
+    open: Vec<OpenItem>,
     calls: u32,
 }
 
 /// An open item.
 #[derive(Debug, Clone)]
-struct Open {
-    place: Place,
+struct OpenItem {
+    place: ItemPlace,
     item: Item,
     /// Its number among the calls.
     call: u32,
@@ -35,13 +35,13 @@ struct Open {
 /// The item that an event belongs to: its index in the output, or the item's id if a server sends no index. Ids alone
 /// are not enough, since some servers change them from event to event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum ItemPlace {
     Index(u64),
     Id(String),
     Unsaid,
 }
 
-impl Place {
+impl ItemPlace {
     /// Returns the place that an event states.
     pub(super) fn of(root: Value<'_>) -> Self {
         Self::among(&Fields::of(root))
@@ -130,7 +130,7 @@ impl ResponseReader {
             && self
                 .open
                 .last()
-                .is_some_and(|open| open.item == Item::Message && open.place == Place::of(root))
+                .is_some_and(|open| open.item == Item::Message && open.place == ItemPlace::of(root))
         {
             let length = self.received.choice_at(0).map_or(0, |choice| choice.text.len());
             self.received.part_begins(0, length);
@@ -138,7 +138,7 @@ impl ResponseReader {
         self.note_own_tool(root, &kind);
         if let Some(open) = self.open.last().filter(|open| open.item == Item::Reasoning)
             && kind == "response.output_item.added"
-            && open.place == Place::of(root)
+            && open.place == ItemPlace::of(root)
         {
             self.received.reasoned(0);
         }
@@ -182,7 +182,7 @@ impl ResponseReader {
 
     /// Returns the call that an event belongs to, while its item is open.
     fn open_call(&self, fields: &Fields<'_>) -> Option<u32> {
-        let place = Place::among(fields);
+        let place = ItemPlace::among(fields);
         let call = self.open.iter().find(|open| open.place == place && open.item == Item::Call);
         call.map(|open| open.call)
     }
@@ -220,7 +220,7 @@ impl ResponseReader {
         if text.is_empty() {
             return;
         }
-        let place = Place::among(fields);
+        let place = ItemPlace::among(fields);
         if let Some(open) = self.open.iter_mut().rfind(|open| open.place == place) {
             open.came = true;
         }
@@ -230,7 +230,7 @@ impl ResponseReader {
     fn item_begins(&mut self, root: Value<'_>, event: &mut Event) -> Fidelity {
         let Some(item) = root.field("item") else { return Fidelity::Exact };
         let kind = Item::of(item);
-        let mut open = Open { place: Place::of(root), item: kind, call: self.calls, came: false };
+        let mut open = OpenItem { place: ItemPlace::of(root), item: kind, call: self.calls, came: false };
         let mut fidelity = Fidelity::Exact;
         event.opens = match kind {
             Item::Message => item.filled("content").is_none(),
@@ -255,7 +255,7 @@ impl ResponseReader {
 
     /// Reads an item's end. It repeats what came; if nothing came before, it is the whole item.
     fn item_ends(&mut self, root: Value<'_>, event: &mut Event) -> Fidelity {
-        let place = Place::of(root);
+        let place = ItemPlace::of(root);
         let known = self.open.iter().position(|open| open.place == place);
         let known = known.map(|position| self.open.remove(position));
         event.closed_call = known.as_ref().filter(|open| open.item == Item::Call).map(|open| open.call);

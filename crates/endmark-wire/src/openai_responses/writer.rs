@@ -10,13 +10,13 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::error;
 use super::item::{CallForm, Item};
 use super::response::{COMPLETED, INCOMPLETE, call_item, own_item_id, status_of, text_part};
-use super::stream::Place;
+use super::stream::ItemPlace;
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
 use crate::reply::{Event, Piece, StoredItem, ToolCall, append};
 use crate::sse::{Frame, event_frame};
-use crate::writer::{Closing, CutCall, End, Held, StreamError, Writer};
-use known::{Known, Target};
+use crate::writer::{Closing, CutCall, End, HeldFrames, StreamError, Writer};
+use known::{ClientItem, Target};
 
 /// Writes a streamed response.
 // Fields: the state of one pass over a stream; each event changes most of them.
@@ -25,13 +25,13 @@ pub(super) struct ResponseWriter {
     model: String,
     /// The number of bytes of the client's side that may still be remembered. `None` once they were used up.
     room: Option<usize>,
-    held: Held,
+    held: HeldFrames,
     /// The response object with which the stream began.
     response: Option<String>,
     /// The items that the client has, in order.
-    items: Vec<Known>,
+    items: Vec<ClientItem>,
     /// The index of the last item at each place, and of each call.
-    at: HashMap<Place, usize>,
+    at: HashMap<ItemPlace, usize>,
     of_call: HashMap<u32, usize>,
     /// The indices of the messages among them, except for complete ones at the end.
     messages: Vec<usize>,
@@ -49,7 +49,7 @@ pub(super) struct ResponseWriter {
     /// The calls that stay cut.
     cut: BTreeSet<u32>,
     /// The items that are withheld from the client, since others replace them.
-    left_out: HashSet<Place>,
+    left_out: HashSet<ItemPlace>,
     /// The number of leading items that are as complete as they can be.
     completed: usize,
 }
@@ -59,7 +59,7 @@ impl ResponseWriter {
         Self {
             model: model.to_owned(),
             room: Some(keep_bytes),
-            held: Held::default(),
+            held: HeldFrames::default(),
             response: None,
             items: Vec::new(),
             at: HashMap::new(),
@@ -115,17 +115,17 @@ impl ResponseWriter {
             "response.output_item.added" => self.note_item(root),
             "response.content_part.added" => {
                 let part = root.field("part").map(|part| self.keep(part.raw())).unwrap_or_default();
-                if let Some(known) = self.known(&Place::of(root)) {
+                if let Some(known) = self.known(&ItemPlace::of(root)) {
                     known.part_begins(root.field("content_index").and_then(Value::as_u64), part);
                 }
             }
             "response.content_part.done" => {
-                if let Some(known) = self.known(&Place::of(root)) {
+                if let Some(known) = self.known(&ItemPlace::of(root)) {
                     known.part_done = true;
                 }
             }
             "response.output_item.done" => {
-                let place = Place::of(root);
+                let place = ItemPlace::of(root);
                 if self.known(&place).is_none() {
                     self.note_item(root);
                 }
@@ -147,7 +147,8 @@ impl ResponseWriter {
         let index = root.field("output_index").and_then(Value::as_u64);
         self.unindexed |= index.is_none();
         let index = index.unwrap_or_else(|| self.next_index());
-        let mut known = Known::new(Place::of(root), index, item.word("id").unwrap_or_default(), kind, raw);
+        let mut known =
+            ClientItem::new(ItemPlace::of(root), index, item.word("id").unwrap_or_default(), kind, raw);
         known.call = call;
         known.form = CallForm::of(item);
         known.text = item.word(known.form.field).map(|arguments| self.keep(&arguments)).unwrap_or_default();
@@ -168,7 +169,7 @@ impl ResponseWriter {
         }
     }
 
-    fn known(&mut self, place: &Place) -> Option<&mut Known> {
+    fn known(&mut self, place: &ItemPlace) -> Option<&mut ClientItem> {
         self.items.get_mut(*self.at.get(place)?)
     }
 
@@ -194,12 +195,12 @@ impl ResponseWriter {
     }
 
     /// Returns the fields that state an item's place, each followed by a comma.
-    fn place_of(&self, known: &Known) -> String {
+    fn place_of(&self, known: &ClientItem) -> String {
         if self.unindexed { String::new() } else { format!("\"output_index\":{},", known.index) }
     }
 
     /// Returns the fields that state a part's place.
-    fn part_place_of(&self, known: &Known) -> String {
+    fn part_place_of(&self, known: &ClientItem) -> String {
         let id = quoted(&known.id);
         if self.unindexed {
             return format!("\"item_id\":{id}");
@@ -242,12 +243,12 @@ impl ResponseWriter {
                 kept.push((frame, event));
                 continue;
             };
-            let place = Place::of(root);
+            let place = ItemPlace::of(root);
             // Another call may continue next, and is then written from where the client has it.
-            let waits = |known: &mut Known| known.grown || known.kind == Item::Call;
+            let waits = |known: &mut ClientItem| known.grown || known.kind == Item::Call;
             if open.as_ref() == Some(&place) || self.known(&place).is_some_and(waits) {
                 kept.push((frame, event));
-            } else if self.known(&place).is_some() || place == Place::Unsaid {
+            } else if self.known(&place).is_some() || place == ItemPlace::Unsaid {
                 bytes.extend(self.renumbered(&frame, Edits::of(root), None));
                 self.note(&frame, &event);
             } else if matches!(target, Some(Target::Call(_))) {
@@ -260,7 +261,7 @@ impl ResponseWriter {
     }
 
     /// Returns the status of an item if the last one ends with `status`, or `None` if the item keeps its own.
-    fn status_in(&self, known: &Known, status: Option<&'static str>) -> Option<&'static str> {
+    fn status_in(&self, known: &ClientItem, status: Option<&'static str>) -> Option<&'static str> {
         let is_last = self.items.last().is_some_and(|last| last.place == known.place);
         match known.kind {
             Item::Call if self.cut.contains(&known.call) => Some(INCOMPLETE),
@@ -297,7 +298,7 @@ impl ResponseWriter {
                 bytes.extend_from_slice(&frame.raw);
                 continue;
             };
-            let place = Place::of(root);
+            let place = ItemPlace::of(root);
             if event.closes && self.is_cut_text(&place) {
                 continue;
             }
@@ -333,8 +334,8 @@ impl ResponseWriter {
     fn begin(&mut self, kind: Item, id: &str, item: &str) -> Vec<u8> {
         let mut bytes = self.begin_response();
         let index = self.next_index();
-        let place = if self.unindexed { Place::Id(id.to_owned()) } else { Place::Index(index) };
-        let mut known = Known::new(place, index, id.to_owned(), kind, item.to_owned());
+        let place = if self.unindexed { ItemPlace::Id(id.to_owned()) } else { ItemPlace::Index(index) };
+        let mut known = ClientItem::new(place, index, id.to_owned(), kind, item.to_owned());
         known.made = true;
         known.call = self.calls;
         self.calls = self.calls.saturating_add(u32::from(kind == Item::Call));
@@ -375,8 +376,9 @@ impl ResponseWriter {
     /// Returns all events that complete an item, except those already sent. Items of other kinds, such as a call of a
     /// tool that is not a function, cannot be completed: their final form is unknown.
     fn complete(&mut self, position: usize, status: &str) -> Vec<u8> {
-        let can_be =
-            |known: &&Known| known.done.is_none() && !matches!(known.kind, Item::OtherCall | Item::Other);
+        let can_be = |known: &&ClientItem| {
+            known.done.is_none() && !matches!(known.kind, Item::OtherCall | Item::Other)
+        };
         let Some(known) = self.items.get(position).filter(can_be).cloned() else {
             return Vec::new();
         };
@@ -445,7 +447,7 @@ impl Writer for ResponseWriter {
 
     fn can_write(&self) -> bool {
         let can_be_completed =
-            |known: &Known| known.done.is_some() || matches!(known.kind, Item::Message | Item::Call);
+            |known: &ClientItem| known.done.is_some() || matches!(known.kind, Item::Message | Item::Call);
         let closes = self.held.events().any(|event| event.closes);
         self.room.is_some() && (closes || self.items.iter().all(can_be_completed))
     }
@@ -570,7 +572,7 @@ impl Writer for ResponseWriter {
         for (frame, event) in self.held.take() {
             let ends = !event.finishes.is_empty() || event.done || event.error.is_some();
             let root = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok());
-            let is_cut = event.closes && root.is_some_and(|root| self.is_cut_text(&Place::of(root)));
+            let is_cut = event.closes && root.is_some_and(|root| self.is_cut_text(&ItemPlace::of(root)));
             if !self.wrote && !ends && !is_cut {
                 self.note(&frame, &event);
                 bytes.extend(frame.raw);

@@ -6,7 +6,7 @@
 //! such.
 
 use super::{COMPLETIONS, Cost, ModelPlace, Service};
-use crate::deciding::{Deciding, fields};
+use crate::deciding::{DecidingField, fields};
 
 /// A path below one of its roots. `{}` is any segment, `{model}` is a segment with a model's name, and `**` is any
 /// rest.
@@ -18,7 +18,7 @@ pub(super) struct Row {
 }
 
 /// A path that matches a row.
-pub(super) struct Matched {
+pub(super) struct MatchedPath {
     pub(super) model: Option<String>,
     /// Whether its spelling is that of the table, including case.
     pub(super) is_exact: bool,
@@ -50,7 +50,7 @@ const fn counted(
     roots: &'static [&'static str],
     path: &'static str,
     (name, operation): (&'static str, &'static str),
-    fields: &'static [Deciding],
+    fields: &'static [DecidingField],
 ) -> Row {
     row(roots, path, Cost::Counted(Service { name, route: path, operation, fields }), ModelPlace::Here)
 }
@@ -139,8 +139,8 @@ pub(super) const TABLE: &[Row] = &[
 
 impl Row {
     /// Compares a path with this row below one of its roots.
-    pub(super) fn matches(&self, root: &str, path: &[&str]) -> Option<Matched> {
-        let mut matched = Matched { model: None, is_exact: true };
+    pub(super) fn matches(&self, root: &str, path: &[&str]) -> Option<MatchedPath> {
+        let mut matched = MatchedPath { model: None, is_exact: true };
         let mut path = path.iter();
         for pattern in root.split('/').skip(1).chain(self.path.split('/').skip(1)) {
             if pattern == "**" {

@@ -3,7 +3,7 @@
 use endmark_context::count::TextTally;
 use endmark_recovery::{Ending, Stop};
 
-use super::{Finish, Place, ToolCall};
+use super::{Finish, PieceKey, ToolCall};
 use crate::finish_reasons::Meaning;
 
 /// One choice of a reply, as far as it was received.
@@ -145,7 +145,7 @@ impl Choice {
     /// an index or have none, that is certain only for the last one.
     pub fn takes_more(&self, call: &ToolCall) -> bool {
         let is_last = self.tool_calls.last().is_some_and(|last| last.index == call.index);
-        is_last || self.tool_calls.iter().all(|call| call.place == Place::Number)
+        is_last || self.tool_calls.iter().all(|call| call.place == PieceKey::Number)
     }
 
     /// Notes that the text and the arguments are all that the model wrote, apart from its thoughts.

@@ -20,7 +20,7 @@ const COUNT: &str = "tokenCount";
 
 /// The place of a number in a usage object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum CountPlace {
     /// A field.
     Field(String),
     /// A field of an object.
@@ -34,7 +34,7 @@ enum Place {
 ///
 /// They are shared, because several places hold a call's counts and calls are rarely added up.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Details(Arc<[(Place, Amount)]>);
+pub struct Details(Arc<[(CountPlace, Amount)]>);
 
 impl Details {
     /// Reads those of a usage object, except for the ones that its format knows (`name`, or `object.name`).
@@ -44,7 +44,7 @@ impl Details {
             let Some(name) = field.key.text().filter(|name| name.len() <= MAX_NAME_BYTES) else { continue };
             match field.value.kind() {
                 Kind::Number if is_count(&name) && !known.contains(&&*name) => {
-                    note(&mut details, Place::Field(name.into_owned()), field.value);
+                    note(&mut details, CountPlace::Field(name.into_owned()), field.value);
                 }
                 Kind::Object => {
                     for inner in field.value.fields() {
@@ -52,14 +52,18 @@ impl Details {
                         let is_known =
                             |own: &str| known.iter().any(|path| path.split_once('.') == Some((&*name, own)));
                         let Some(own) = own.filter(|own| !is_known(own)) else { continue };
-                        note(&mut details, Place::Member(name.to_string(), own.into_owned()), inner.value);
+                        note(
+                            &mut details,
+                            CountPlace::Member(name.to_string(), own.into_owned()),
+                            inner.value,
+                        );
                     }
                 }
                 Kind::Array => {
                     for entry in field.value.items() {
                         let kind = entry.word(KIND).filter(|kind| kind.len() <= MAX_NAME_BYTES);
                         if let (Some(kind), Some(count)) = (kind, entry.field(COUNT)) {
-                            note(&mut details, Place::Kind(name.to_string(), kind), count);
+                            note(&mut details, CountPlace::Kind(name.to_string(), kind), count);
                         }
                     }
                 }
@@ -100,19 +104,19 @@ impl Details {
 
     /// Returns the count in this field.
     pub(crate) fn count(&self, name: &str) -> Option<u64> {
-        let is_it = |place: &Place| matches!(place, Place::Field(own) if own == name);
+        let is_it = |place: &CountPlace| matches!(place, CountPlace::Field(own) if own == name);
         self.0.iter().find(|(place, _)| is_it(place)).and_then(|(_, amount)| amount.count())
     }
 
     /// Returns the count in this field of an object.
     pub(super) fn member(&self, object: &str, name: &str) -> Option<u64> {
-        let is_it = |place: &Place| matches!(place, Place::Member(own, key) if own == object && key == name);
+        let is_it = |place: &CountPlace| matches!(place, CountPlace::Member(own, key) if own == object && key == name);
         self.0.iter().find(|(place, _)| is_it(place)).and_then(|(_, amount)| amount.count())
     }
 
     /// Returns the count of this modality in a list.
     pub(super) fn kind(&self, list: &str, kind: &str) -> Option<u64> {
-        let is_it = |place: &Place| matches!(place, Place::Kind(own, of) if own == list && of.eq_ignore_ascii_case(kind));
+        let is_it = |place: &CountPlace| matches!(place, CountPlace::Kind(own, of) if own == list && of.eq_ignore_ascii_case(kind));
         self.0.iter().find(|(place, _)| is_it(place)).and_then(|(_, amount)| amount.count())
     }
 
@@ -121,8 +125,8 @@ impl Details {
         let mut made: Vec<&str> = Vec::new();
         for (place, amount) in &*self.0 {
             match place {
-                Place::Field(name) => edits.set_field(usage, name, &amount.to_string()),
-                Place::Member(object, name) => {
+                CountPlace::Field(name) => edits.set_field(usage, name, &amount.to_string()),
+                CountPlace::Member(object, name) => {
                     match usage.field(object).and_then(|own| own.of_kind(Kind::Object)) {
                         Some(own) => edits.set_field(own, name, &amount.to_string()),
                         None if made.contains(&object.as_str()) => {}
@@ -132,17 +136,19 @@ impl Details {
                         }
                     }
                 }
-                Place::Kind(list, kind) => match usage.field(list).and_then(|own| own.of_kind(Kind::Array)) {
-                    Some(own) => match own.items().find(|entry| entry.says(KIND, kind)) {
-                        Some(entry) => edits.set_field(entry, COUNT, &amount.to_string()),
-                        None => edits.push_item(own, &entry(kind, *amount)),
-                    },
-                    None if made.contains(&list.as_str()) => {}
-                    None => {
-                        made.push(list);
-                        edits.set_field(usage, list, &self.list(list));
+                CountPlace::Kind(list, kind) => {
+                    match usage.field(list).and_then(|own| own.of_kind(Kind::Array)) {
+                        Some(own) => match own.items().find(|entry| entry.says(KIND, kind)) {
+                            Some(entry) => edits.set_field(entry, COUNT, &amount.to_string()),
+                            None => edits.push_item(own, &entry(kind, *amount)),
+                        },
+                        None if made.contains(&list.as_str()) => {}
+                        None => {
+                            made.push(list);
+                            edits.set_field(usage, list, &self.list(list));
+                        }
                     }
-                },
+                }
             }
         }
     }
@@ -157,7 +163,7 @@ impl Details {
 
     fn object(&self, object: &str) -> String {
         let fields = self.0.iter().filter_map(|(place, amount)| match place {
-            Place::Member(own, name) if own == object => Some(format!("{}:{amount}", quoted(name))),
+            CountPlace::Member(own, name) if own == object => Some(format!("{}:{amount}", quoted(name))),
             _ => None,
         });
         format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
@@ -165,7 +171,7 @@ impl Details {
 
     fn list(&self, list: &str) -> String {
         let entries = self.0.iter().filter_map(|(place, amount)| match place {
-            Place::Kind(own, kind) if own == list => Some(entry(kind, *amount)),
+            CountPlace::Kind(own, kind) if own == list => Some(entry(kind, *amount)),
             _ => None,
         });
         format!("[{}]", entries.collect::<Vec<_>>().join(","))
@@ -179,7 +185,7 @@ impl fmt::Debug for Details {
     }
 }
 
-fn note(details: &mut Vec<(Place, Amount)>, place: Place, number: Value<'_>) {
+fn note(details: &mut Vec<(CountPlace, Amount)>, place: CountPlace, number: Value<'_>) {
     let amount = number.of_kind(Kind::Number).and_then(|number| Amount::read(number.raw()));
     if let Some(amount) = amount.filter(|_| details.len() < MAX_DETAILS) {
         details.push((place, amount));

@@ -9,7 +9,7 @@ use crate::json::{Decoded, Value};
 
 use super::event::ENTRY_BYTES;
 use super::{
-    CallProgress, Choice, Continuation, Delta, Event, EventError, Finish, Piece, Place, ToolCall, Usage,
+    CallProgress, Choice, Continuation, Delta, Event, EventError, Finish, Piece, PieceKey, ToolCall, Usage,
 };
 
 /// More choices than a request can ask for. Further choices are not kept.
@@ -361,7 +361,7 @@ impl Received {
     }
 
     /// Notes how a stream's pieces identify the call with this number.
-    pub(crate) fn sent_by(&mut self, index: u32, call: u32, place: Place) {
+    pub(crate) fn sent_by(&mut self, index: u32, call: u32, place: PieceKey) {
         let Some(position) = self.places.own(index, call) else { return };
         let choice = self.choices.iter_mut().find(|choice| choice.index == index);
         if let Some(call) = choice.and_then(|choice| choice.tool_calls.get_mut(position)) {

@@ -23,7 +23,7 @@ pub struct ToolCall {
     /// Whether it was sent as the legacy `function_call`, and so has to be answered in that form.
     pub legacy: bool,
     /// How the stream's next piece of it is identified.
-    pub place: Place,
+    pub place: PieceKey,
 }
 
 /// The progress of a call, as its server states it.
@@ -40,7 +40,7 @@ pub enum CallProgress {
 
 /// How the pieces of a stream identify a call. A server may give all its calls the same number, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Place {
+pub enum PieceKey {
     /// By its own number.
     #[default]
     Number,
@@ -54,9 +54,9 @@ impl ToolCall {
     /// Returns the number with which pieces of it are sent.
     pub(crate) fn sent_index(&self) -> Option<u32> {
         match self.place {
-            Place::Number => Some(self.index),
-            Place::Shared(index) => Some(index),
-            Place::Untold => None,
+            PieceKey::Number => Some(self.index),
+            PieceKey::Shared(index) => Some(index),
+            PieceKey::Untold => None,
         }
     }
 

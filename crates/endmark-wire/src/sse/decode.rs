@@ -57,7 +57,7 @@ pub struct Decoder {
     scanned: usize,
     /// The beginning of the line that contains `scanned`.
     line: usize,
-    before: Before,
+    before: LineEndState,
     /// Whether no frame was returned yet: the first may begin with a byte order mark.
     first_frame: bool,
     too_long: bool,
@@ -65,7 +65,7 @@ pub struct Decoder {
 
 /// The bytes right before those that were not scanned yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Before {
+enum LineEndState {
     /// Nothing that matters.
     Other,
     /// A carriage return that ends a line: a line feed that follows belongs to it.
@@ -84,7 +84,7 @@ impl Decoder {
             ends: VecDeque::new(),
             scanned: 0,
             line: 0,
-            before: Before::Other,
+            before: LineEndState::Other,
             first_frame: true,
             too_long: false,
         }
@@ -138,7 +138,7 @@ impl Decoder {
         let raw = self.buffer.get(self.taken..).unwrap_or_default().to_vec();
         if raw.is_empty() {
             Tail::Clean
-        } else if self.before == Before::ReturnOfBlankLine && self.ends.is_empty() && !self.too_long {
+        } else if self.before == LineEndState::ReturnOfBlankLine && self.ends.is_empty() && !self.too_long {
             Tail::Frame(Frame::at(raw, self.first_frame))
         } else {
             Tail::Residue(raw)
@@ -149,10 +149,10 @@ impl Decoder {
         while let Some(rest) =
             self.buffer.get(self.scanned..).filter(|rest| !rest.is_empty() && !self.too_long)
         {
-            if self.before != Before::Other {
+            if self.before != LineEndState::Other {
                 self.scanned += usize::from(rest.first() == Some(&b'\n'));
-                let before = std::mem::replace(&mut self.before, Before::Other);
-                self.line_ended(before == Before::ReturnOfBlankLine);
+                let before = std::mem::replace(&mut self.before, LineEndState::Other);
+                self.line_ended(before == LineEndState::ReturnOfBlankLine);
                 continue;
             }
             let Some(length) = memchr::memchr2(b'\n', b'\r', rest) else {
@@ -163,7 +163,7 @@ impl Decoder {
             let blank = at == self.line;
             self.scanned = at + 1;
             if self.buffer.get(at) == Some(&b'\r') {
-                self.before = if blank { Before::ReturnOfBlankLine } else { Before::Return };
+                self.before = if blank { LineEndState::ReturnOfBlankLine } else { LineEndState::Return };
             } else {
                 self.line_ended(blank);
             }

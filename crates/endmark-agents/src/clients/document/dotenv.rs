@@ -1,6 +1,6 @@
 //! Lines `NAME=value`, as shells and the readers of `.env` parse them.
 
-use super::{Unfit, Value};
+use super::{UnfitFile, Value};
 
 pub(super) struct Dotenv {
     /// Lines with their breaks. A quoted value over several lines is one entry.
@@ -11,7 +11,7 @@ pub(super) struct Dotenv {
 const QUOTES: [char; 3] = ['"', '\'', '`'];
 
 impl Dotenv {
-    pub(super) fn parse(text: &str) -> Result<Self, Unfit> {
+    pub(super) fn parse(text: &str) -> Result<Self, UnfitFile> {
         let mut entries = Vec::new();
         let mut lines = (1..).zip(text.split_inclusive('\n'));
         while let Some((number, line)) = lines.next() {
@@ -19,7 +19,7 @@ impl Dotenv {
             if let Some(quote) = left_open(line) {
                 // Readers disagree about where it ends.
                 let unclear = || {
-                    Unfit::Unreadable(format!(
+                    UnfitFile::Unreadable(format!(
                         "line {number}: it is not clear where the value ends that begins with {quote}"
                     ))
                 };

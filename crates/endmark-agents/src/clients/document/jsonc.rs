@@ -3,12 +3,12 @@
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
 
-use super::{Unfit, Value, below};
+use super::{UnfitFile, Value, below};
 
 pub(super) struct Jsonc(CstRootNode);
 
 impl Jsonc {
-    pub(super) fn parse(text: &str) -> Result<Self, Unfit> {
+    pub(super) fn parse(text: &str) -> Result<Self, UnfitFile> {
         // Such files often have comments and trailing commas. The other freedoms of JSON5 would be guesses.
         let options = ParseOptions {
             allow_comments: true,
@@ -23,7 +23,7 @@ impl Jsonc {
             allow_extended_string_escapes: false,
         };
         let root =
-            CstRootNode::parse(text, &options).map_err(|error| Unfit::Unreadable(error.to_string()))?;
+            CstRootNode::parse(text, &options).map_err(|error| UnfitFile::Unreadable(error.to_string()))?;
         Ok(Self(root))
     }
 
@@ -56,18 +56,18 @@ impl Jsonc {
         Some(leaves)
     }
 
-    pub(super) fn set(&mut self, path: &[&str], value: &Value) -> Result<(), Unfit> {
+    pub(super) fn set(&mut self, path: &[&str], value: &Value) -> Result<(), UnfitFile> {
         let is_table = self.property(path).is_some_and(|found| found.object_value().is_some());
         let value = match value {
             Value::Table if is_table => return Ok(()),
             Value::Table => CstInputValue::Object(Vec::new()),
-            Value::Text(_) if is_table => return Err(Unfit::IsTable(path.join("."))),
+            Value::Text(_) if is_table => return Err(UnfitFile::IsTable(path.join("."))),
             Value::Text(text) => CstInputValue::String(text.clone()),
         };
         self.put(path, value)
     }
 
-    pub(super) fn take_from(&mut self, other: &Self, path: &[&str]) -> Result<(), Unfit> {
+    pub(super) fn take_from(&mut self, other: &Self, path: &[&str]) -> Result<(), UnfitFile> {
         if let Some(value) = other.property(path).and_then(|property| property.value()) {
             return self.put(path, input(&value)?);
         }
@@ -95,16 +95,16 @@ impl Jsonc {
         }
     }
 
-    pub(super) fn put(&mut self, path: &[&str], value: CstInputValue) -> Result<(), Unfit> {
+    pub(super) fn put(&mut self, path: &[&str], value: CstInputValue) -> Result<(), UnfitFile> {
         let Some((last, tables)) = path.split_last() else { return Ok(()) };
         let mut table =
-            self.0.object_value_or_create().ok_or_else(|| Unfit::NoTable("the whole file".to_owned()))?;
+            self.0.object_value_or_create().ok_or_else(|| UnfitFile::NoTable("the whole file".to_owned()))?;
         for (index, name) in tables.iter().enumerate() {
             // Of several equal names the library would take the first, and readers take the last.
             let found = find(&table, name);
             table = found
                 .map_or_else(|| table.object_value_or_create(name), |property| property.object_value())
-                .ok_or_else(|| Unfit::NoTable(tables.get(..=index).unwrap_or(tables).join(".")))?;
+                .ok_or_else(|| UnfitFile::NoTable(tables.get(..=index).unwrap_or(tables).join(".")))?;
         }
         match find(&table, last) {
             Some(property) => property.set_value(value),
@@ -137,8 +137,8 @@ fn find(table: &CstObject, name: &str) -> Option<CstObjectProp> {
 }
 
 /// Copies a value. The parser limits its nesting.
-fn input(value: &CstNode) -> Result<CstInputValue, Unfit> {
-    let unreadable = || Unfit::Unreadable(format!("`{value}` cannot be read"));
+fn input(value: &CstNode) -> Result<CstInputValue, UnfitFile> {
+    let unreadable = || UnfitFile::Unreadable(format!("`{value}` cannot be read"));
     if let Some(text) = value.as_string_lit() {
         return Ok(CstInputValue::String(text.decoded_value().map_err(|_| unreadable())?));
     }

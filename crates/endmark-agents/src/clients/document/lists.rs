@@ -3,7 +3,7 @@
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode};
 use serde_json::Value;
 
-use super::Unfit;
+use super::UnfitFile;
 use super::jsonc::Jsonc;
 
 /// The elements to remove from a list of lists.
@@ -21,11 +21,11 @@ impl Jsonc {
     }
 
     /// Appends an element to a list, and creates its parent tables.
-    pub(super) fn append(&mut self, path: &[&str], element: &Value) -> Result<(), Unfit> {
+    pub(super) fn append(&mut self, path: &[&str], element: &Value) -> Result<(), UnfitFile> {
         if self.property(path).is_none() {
             return self.put(path, CstInputValue::Array(vec![written(element)]));
         }
-        let list = self.array(path).ok_or_else(|| Unfit::NoList(path.join(".")))?;
+        let list = self.array(path).ok_or_else(|| UnfitFile::NoList(path.join(".")))?;
         list.append(written(element));
         Ok(())
     }

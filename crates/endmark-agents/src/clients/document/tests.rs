@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn set(syntax: Syntax, text: &str, path: &[&str], to: &str) -> Result<String, Unfit> {
+fn set(syntax: Syntax, text: &str, path: &[&str], to: &str) -> Result<String, UnfitFile> {
     let mut document = Document::parse(syntax, text)?;
     document.set(path, &Value::Text(to.to_owned()))?;
     assert_eq!(document.value(path).as_deref(), Some(to));
@@ -59,14 +59,14 @@ fn what_cannot_be_read_is_refused_with_its_place() {
         (Syntax::Jsonc, "{'a': 1}", "line 1"),
         (Syntax::Toml, "a = \n", "line 1"),
     ] {
-        let Err(Unfit::Unreadable(reason)) = Document::parse(syntax, text) else { panic!("{text}") };
+        let Err(UnfitFile::Unreadable(reason)) = Document::parse(syntax, text) else { panic!("{text}") };
         assert!(reason.contains(place), "{reason}");
     }
     // Nesting is bounded, so that a file cannot bring the process down.
     for (syntax, text) in
         [(Syntax::Jsonc, "[".repeat(100_000)), (Syntax::Toml, format!("a = {}", "[".repeat(100_000)))]
     {
-        assert!(matches!(Document::parse(syntax, &text), Err(Unfit::Unreadable(_))));
+        assert!(matches!(Document::parse(syntax, &text), Err(UnfitFile::Unreadable(_))));
     }
 }
 
@@ -78,16 +78,19 @@ fn of_several_tables_of_one_name_the_last_counts() {
     assert_eq!(read["env"], serde_json::json!({"B": "2", "URL": "http://x"}));
     assert!(changed.starts_with("{\"env\":{\"A\":\"1\"},"), "{changed}");
     let no_table = "{\"env\": {}, \"env\": 3}";
-    assert_eq!(set(Syntax::Jsonc, no_table, &["env", "A"], "x"), Err(Unfit::NoTable("env".into())));
+    assert_eq!(set(Syntax::Jsonc, no_table, &["env", "A"], "x"), Err(UnfitFile::NoTable("env".into())));
 }
 
 #[test]
 fn where_a_table_is_needed_nothing_else_is_replaced() {
-    assert_eq!(set(Syntax::Jsonc, "[1]", &["env", "A"], "x"), Err(Unfit::NoTable("the whole file".into())));
-    assert_eq!(set(Syntax::Jsonc, "{\"env\": 3}", &["env", "A"], "x"), Err(Unfit::NoTable("env".into())));
-    assert_eq!(set(Syntax::Toml, "a = 3", &["a", "b", "c"], "x"), Err(Unfit::NoTable("a".into())));
-    assert_eq!(set(Syntax::Jsonc, "{\"a\": {}}", &["a"], "x"), Err(Unfit::IsTable("a".into())));
-    assert_eq!(set(Syntax::Toml, "[a]\nb = 1\n", &["a"], "x"), Err(Unfit::IsTable("a".into())));
+    assert_eq!(
+        set(Syntax::Jsonc, "[1]", &["env", "A"], "x"),
+        Err(UnfitFile::NoTable("the whole file".into()))
+    );
+    assert_eq!(set(Syntax::Jsonc, "{\"env\": 3}", &["env", "A"], "x"), Err(UnfitFile::NoTable("env".into())));
+    assert_eq!(set(Syntax::Toml, "a = 3", &["a", "b", "c"], "x"), Err(UnfitFile::NoTable("a".into())));
+    assert_eq!(set(Syntax::Jsonc, "{\"a\": {}}", &["a"], "x"), Err(UnfitFile::IsTable("a".into())));
+    assert_eq!(set(Syntax::Toml, "[a]\nb = 1\n", &["a"], "x"), Err(UnfitFile::IsTable("a".into())));
 }
 
 #[test]

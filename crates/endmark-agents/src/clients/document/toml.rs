@@ -2,7 +2,7 @@
 
 use toml_edit::{DocumentMut, Item, Table, TableLike, value};
 
-use super::{Unfit, Value, below};
+use super::{UnfitFile, Value, below};
 
 pub(super) struct Toml {
     document: DocumentMut,
@@ -11,12 +11,12 @@ pub(super) struct Toml {
 }
 
 impl Toml {
-    pub(super) fn parse(text: &str) -> Result<Self, Unfit> {
+    pub(super) fn parse(text: &str) -> Result<Self, UnfitFile> {
         let document = text.parse().map_err(|error: toml_edit::TomlError| {
             // Its first line has the position; the others draw it.
             let text = error.to_string();
             let message = error.message();
-            Unfit::Unreadable(match text.lines().next() {
+            UnfitFile::Unreadable(match text.lines().next() {
                 Some(place) => format!("{place}: {message}"),
                 None => message.to_owned(),
             })
@@ -55,18 +55,18 @@ impl Toml {
         Some(leaves)
     }
 
-    pub(super) fn set(&mut self, path: &[&str], given: &Value) -> Result<(), Unfit> {
+    pub(super) fn set(&mut self, path: &[&str], given: &Value) -> Result<(), UnfitFile> {
         let is_table = self.item(path).is_some_and(Item::is_table_like);
         let item = match given {
             Value::Table if is_table => return Ok(()),
             Value::Table => Item::Table(Table::new()),
-            Value::Text(_) if is_table => return Err(Unfit::IsTable(path.join("."))),
+            Value::Text(_) if is_table => return Err(UnfitFile::IsTable(path.join("."))),
             Value::Text(text) => value(text.as_str()),
         };
         self.put(path, item)
     }
 
-    pub(super) fn take_from(&mut self, other: &Self, path: &[&str]) -> Result<(), Unfit> {
+    pub(super) fn take_from(&mut self, other: &Self, path: &[&str]) -> Result<(), UnfitFile> {
         if let Some(item) = other.item(path) {
             return self.put(path, item.clone());
         }
@@ -85,7 +85,7 @@ impl Toml {
         Ok(())
     }
 
-    fn put(&mut self, path: &[&str], mut item: Item) -> Result<(), Unfit> {
+    fn put(&mut self, path: &[&str], mut item: Item) -> Result<(), UnfitFile> {
         let Some((last, tables)) = path.split_last() else { return Ok(()) };
         let mut table: &mut dyn TableLike = self.document.as_table_mut();
         for (index, name) in tables.iter().enumerate() {
@@ -97,7 +97,7 @@ impl Toml {
             });
             table = entry
                 .as_table_like_mut()
-                .ok_or_else(|| Unfit::NoTable(tables.get(..=index).unwrap_or(tables).join(".")))?;
+                .ok_or_else(|| UnfitFile::NoTable(tables.get(..=index).unwrap_or(tables).join(".")))?;
         }
         match table.get_mut(last) {
             Some(found) => {

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 type Version = (u32, u32, u32);
 
 /// The known versions of an agent.
-struct Known {
+struct KnownVersions {
     /// The version that was observed to work.
     tried: Version,
     /// The first version with hooks.
@@ -24,14 +24,14 @@ struct Known {
     ignoring: Option<(Version, Version)>,
 }
 
-fn known(agent: HookAgent) -> Known {
+fn known(agent: HookAgent) -> KnownVersions {
     match agent {
         // From its issue tracker: 68951, 67442.
         HookAgent::Claude => {
-            Known { tried: (2, 1, 331), first: (2, 0, 0), ignoring: Some(((2, 1, 163), (2, 1, 177))) }
+            KnownVersions { tried: (2, 1, 331), first: (2, 0, 0), ignoring: Some(((2, 1, 163), (2, 1, 177))) }
         }
-        HookAgent::Codex => Known { tried: (0, 169, 0), first: (0, 124, 0), ignoring: None },
-        HookAgent::Gemini => Known { tried: (0, 61, 0), first: (0, 26, 0), ignoring: None },
+        HookAgent::Codex => KnownVersions { tried: (0, 169, 0), first: (0, 124, 0), ignoring: None },
+        HookAgent::Gemini => KnownVersions { tried: (0, 61, 0), first: (0, 26, 0), ignoring: None },
     }
 }
 
@@ -46,7 +46,7 @@ pub(super) async fn check(agent: HookAgent) -> Check {
 }
 
 fn judged(agent: HookAgent, version: Version, name: String) -> Check {
-    let Known { tried, first, ignoring } = known(agent);
+    let KnownVersions { tried, first, ignoring } = known(agent);
     let title = format!("{} {}", agent.title(), shown(version));
     if version < first {
         let message = format!("{title} has no hooks that can be used: they came with {}", shown(first));

@@ -3,7 +3,7 @@
 //! Only ends are recorded: between two stops the agent has no supervisor, and a run without one counts as lost.
 
 use endmark_config::Settings;
-use endmark_guard::{Notice, Report, State};
+use endmark_guard::{Assessment, Notice, State};
 use endmark_store::{NoSecrets, RunEventRecord, RunRecord, Store, StoreError, runtime};
 
 use crate::hooks::attempts::{Record, name_of};
@@ -16,7 +16,7 @@ pub(super) fn record(
     settings: &Settings,
     record: &Record,
     folder: String,
-    report: &Report,
+    report: &Assessment,
     attempts: u32,
 ) -> Result<(), String> {
     let notice = match (record.state, record.reason) {

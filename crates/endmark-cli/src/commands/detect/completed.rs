@@ -1,7 +1,7 @@
 //! The closed form of a cut text, as part of an answer. (PC-1)
 
 use endmark_text::{
-    CompleteError, Completed, CompletionReport, Detection, Format, UnfinishedReport, Verdict, complete,
+    CompleteError, CompletedText, CompletionReport, Detection, Format, UnfinishedReport, Verdict, complete,
 };
 use serde::{Serialize, Serializer};
 
@@ -62,7 +62,7 @@ impl Serialize for Closing {
 }
 
 impl Closed {
-    fn of(completed: &Completed) -> Self {
+    fn of(completed: &CompletedText) -> Self {
         Self { completed: CompletionReport::of(completed), escaped: completed.escaped }
     }
 

@@ -5,7 +5,7 @@ use endmark_context::count::Family;
 use endmark_envelope::{ErrorBody, FieldPath, Warning};
 use endmark_failure::{CommandError, Exit};
 use endmark_findings::{
-    Finding, FindingForm, FindingId, Fitted, MeasuredReceipt, NotFitted, Receipt, TOKENS_PER_FINDING,
+    Finding, FindingForm, FindingId, FittedResults, MeasuredReceipt, NotFitted, Receipt, TOKENS_PER_FINDING,
     TOKENS_PER_RESULT, fitted as fitted_results,
 };
 use serde::Serialize;
@@ -100,7 +100,7 @@ fn what_fits(receipt: Receipt) -> String {
 
 fn fitted(context: &Context, sources: &[Source], budget_left: u64) -> Result<Answer, CommandError> {
     let results = sources.iter().flat_map(|source| &source.transcript.results);
-    let Fitted { receipt, text, tokens, findings: all } =
+    let FittedResults { receipt, text, tokens, findings: all } =
         fitted_results(results, budget_left, |text| TOKENIZER.tokens(text));
     let measured = receipt.measured(Some(tokens), TOKENIZER.name());
     let (remarks, omitted) = sources::remarks(sources);

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use endmark_failure::CommandError;
-use endmark_findings::{AgentResult, Cut, Handed, Remark, RemarkKind, Transcript, read};
+use endmark_findings::{AgentResult, Cut, DeliveredResult, Remark, RemarkKind, Transcript, read};
 
 use crate::context::Context;
 use crate::input::Input;
@@ -93,10 +93,14 @@ pub(super) fn remarks(sources: &[Source]) -> (Vec<(&str, &Remark)>, usize) {
 }
 
 /// Returns the results of all sources, in order.
-pub(super) fn handed(sources: Vec<Source>) -> Vec<Handed> {
+pub(super) fn handed(sources: Vec<Source>) -> Vec<DeliveredResult> {
     let of_source = |source: Source| {
         let origin = source.origin;
-        source.transcript.results.into_iter().map(move |result| Handed { origin: origin.clone(), result })
+        source
+            .transcript
+            .results
+            .into_iter()
+            .map(move |result| DeliveredResult { origin: origin.clone(), result })
     };
     sources.into_iter().flat_map(of_source).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use endmark_console::reports::cuts::Report;
+use endmark_console::reports::cuts::CutsReport;
 
 use crate::view::paint::Paint;
 use crate::view::table::{Cell, Column, Layout};
@@ -31,7 +31,7 @@ macro_rules! add {
     ($text:expr, $($format:tt)*) => {{ let _ = writeln!($text, $($format)*); }};
 }
 
-pub(super) fn text(report: &Report<'_>, layout: Layout) -> String {
+pub(super) fn text(report: &CutsReport<'_>, layout: Layout) -> String {
     let painter = layout.painter;
     let mut text = String::new();
     if report.requests == 0 {
@@ -89,7 +89,7 @@ pub(super) fn text(report: &Report<'_>, layout: Layout) -> String {
     text
 }
 
-fn costs(text: &mut String, report: &Report<'_>) {
+fn costs(text: &mut String, report: &CutsReport<'_>) {
     let (spent, would) = (&report.spent, &report.would_cost);
     add!(text, "");
     if spent.calls > 0 {

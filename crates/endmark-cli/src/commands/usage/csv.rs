@@ -1,14 +1,14 @@
 //! The sums as CSV (RFC 4180), for a spreadsheet.
 
-use endmark_console::reports::usage::{Row, UsageKey};
+use endmark_console::reports::usage::{UsageKey, UsageSum};
 
-pub(super) fn text(by: UsageKey, rows: &[Row]) -> String {
+pub(super) fn text(by: UsageKey, rows: &[UsageSum]) -> String {
     let mut text = format!(
         "{},calls,prompt_tokens,cached_tokens,cache_write_tokens,completion_tokens,reasoning_tokens,estimated_calls,\
          unpriced_calls,usd\r\n",
         by.name()
     );
-    for Row { key, total, .. } in rows {
+    for UsageSum { key, total, .. } in rows {
         let counts = [
             total.calls,
             total.prompt_tokens,

@@ -6,7 +6,7 @@ use crate::view::paint::Paint;
 use crate::view::table::{Cell, Column, Layout};
 use endmark_context::dollars_for_people;
 
-use endmark_console::reports::usage::{Row, Total, UsageKey};
+use endmark_console::reports::usage::{Total, UsageKey, UsageSum};
 
 /// The most rows in the text; `--json` and `--csv` have all.
 const MAX_ROWS: usize = 30;
@@ -19,7 +19,7 @@ macro_rules! add {
     ($text:expr, $($format:tt)*) => {{ let _ = writeln!($text, $($format)*); }};
 }
 
-pub(super) fn text(by: UsageKey, rows: &[Row], total: &Total, as_of: &str, layout: Layout) -> String {
+pub(super) fn text(by: UsageKey, rows: &[UsageSum], total: &Total, as_of: &str, layout: Layout) -> String {
     let mut text = String::new();
     if rows.is_empty() {
         add!(text, "No call was recorded in this time. Point a client at `endmark serve`.");

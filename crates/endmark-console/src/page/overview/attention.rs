@@ -51,7 +51,7 @@ pub(super) fn card(items: &[Markup]) -> Markup {
     layout::card("attention", &heading, &html! {}, &html! { ul.items { @for item in items { (item) } } })
 }
 
-fn budget(console: &Console, row: &crate::reports::budgets::Row, now: u64) -> Markup {
+fn budget(console: &Console, row: &crate::reports::budgets::BudgetEntry, now: u64) -> Markup {
     let standing = budgets::Standing::of(row, &console.zone, now);
     html! { li {
         span class={ "point " (standing.class()) } {}

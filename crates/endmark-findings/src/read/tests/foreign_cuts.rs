@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::{
-    AgentResult, Cut, Finding, FindingState, Handed, Merged, MergedFinding, ReadFinding, Team, read,
+    AgentResult, Cut, DeliveredResult, Finding, FindingState, Merged, MergedFinding, ReadFinding, Team, read,
 };
 
 /// Returns all files with exactly one result, which is complete.
@@ -23,8 +23,8 @@ fn files() -> Vec<(String, Vec<u8>)> {
     files
 }
 
-fn handed(result: &AgentResult) -> Handed {
-    Handed { origin: "a.txt".to_owned(), result: result.clone() }
+fn handed(result: &AgentResult) -> DeliveredResult {
+    DeliveredResult { origin: "a.txt".to_owned(), result: result.clone() }
 }
 
 /// Returns the findings of a merge without their other titles, because a cut title is a different title.

@@ -12,7 +12,7 @@ thread_local! {
 
 /// How far an answer goes along with what was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Along {
+pub(super) enum AnswerExtent {
     /// To its end, up to this byte of the answer.
     ToTheEnd(usize),
     /// As far as the answer goes.
@@ -46,27 +46,27 @@ impl Walker {
     }
 
     /// How far `answer` goes along with `expected`. In prose, signs of emphasis may be missing or added in the first `loose` bytes.
-    pub(super) fn walk(&mut self, expected: &str, loose: usize, answer: &str) -> Along {
+    pub(super) fn walk(&mut self, expected: &str, loose: usize, answer: &str) -> AnswerExtent {
         let (mut at, mut to) = (0, 0);
         let is_prose = self.reading == Reading::Prose;
         loop {
-            let Some(signs_left) = self.signs_left.checked_sub(1) else { return Along::Unknown };
+            let Some(signs_left) = self.signs_left.checked_sub(1) else { return AnswerExtent::Unknown };
             self.signs_left = signs_left;
             #[cfg(test)]
             COMPARED_SIGNS.set(COMPARED_SIGNS.get() + 1);
             let (left, right) = (&expected[at..], &answer[to..]);
             if left.is_empty() {
-                return Along::ToTheEnd(to);
+                return AnswerExtent::ToTheEnd(to);
             }
             if right.is_empty() {
-                return Along::SoFar;
+                return AnswerExtent::SoFar;
             }
             let (Some(wanted), Some(given)) = (self.sign(left), self.sign(right)) else {
                 // An escape that the cut goes through is compared by its bytes.
                 return match () {
-                    () if right.starts_with(left) => Along::ToTheEnd(to + left.len()),
-                    () if left.starts_with(right) || self.sign(right).is_none() => Along::SoFar,
-                    () => Along::No,
+                    () if right.starts_with(left) => AnswerExtent::ToTheEnd(to + left.len()),
+                    () if left.starts_with(right) || self.sign(right).is_none() => AnswerExtent::SoFar,
+                    () => AnswerExtent::No,
                 };
             };
             let may_differ = is_prose && at < loose;
@@ -77,24 +77,24 @@ impl Walker {
             } else if given.meaning.is_whitespace() || may_differ && is_emphasis(given.meaning) {
                 to += given.length;
             } else {
-                return Along::No;
+                return AnswerExtent::No;
             }
         }
     }
 
     /// How far an answer goes along with white space, each sign of which it has to write.
-    pub(super) fn walk_blank(&self, blank: &str, answer: &str) -> Along {
+    pub(super) fn walk_blank(&self, blank: &str, answer: &str) -> AnswerExtent {
         let (mut at, mut to) = (0, 0);
         while let Some(wanted) = self.sign(&blank[at..]) {
             match self.sign(&answer[to..]) {
                 Some(given) if wanted.means(given) => {
                     (at, to) = (at + wanted.length, to + given.length);
                 }
-                Some(_) => return Along::No,
-                None => return Along::SoFar,
+                Some(_) => return AnswerExtent::No,
+                None => return AnswerExtent::SoFar,
             }
         }
-        Along::ToTheEnd(to)
+        AnswerExtent::ToTheEnd(to)
     }
 
     /// The first sign of a text. `None` if the text is empty, or in JSON a beginning of an escape.

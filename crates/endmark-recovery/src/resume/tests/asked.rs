@@ -6,8 +6,8 @@ use endmark_text::Format;
 
 use super::{Reply, exhausted, limit, normal};
 use crate::{
-    Ending, ExhaustedCause, Join, PromptedStream, Restart, Resume, ResumeAsk, ResumeOutcome, ResumePolicy,
-    ResumeStep, Stop, Wanted,
+    Ending, ExhaustedCause, Join, PromptedStream, RequestedReply, Restart, Resume, ResumeAsk, ResumeOutcome,
+    ResumePolicy, ResumeStep, Stop,
 };
 
 /// How a model that knows the document answers a question.
@@ -38,7 +38,7 @@ const ALL: [Answers; 6] = [
 fn answer(how: Answers, document: &str, ask: &ResumeAsk) -> String {
     let (shown, cut) = (ask.shown, ask.so_far.len());
     match how {
-        _ if ask.wanted != Wanted::Rest => document.to_owned(),
+        _ if ask.wanted != RequestedReply::Rest => document.to_owned(),
         Answers::Behind => document[shown.length..].to_owned(),
         Answers::Quoting => document[shown.quoted_from..].to_owned(),
         Answers::FromTheCut => document[cut..].to_owned(),
@@ -215,7 +215,7 @@ fn a_refused_seam_is_no_end_where_nothing_was_sent() {
     let mut resume = Resume::new(policy.clone(), None, first());
     resume.reply(talk(), Join::Prompted);
     let ResumeStep::Ask(ask) = resume.next() else { panic!("nothing is asked") };
-    assert_eq!((ask.wanted, ask.attempt), (Wanted::Restart, 2));
+    assert_eq!((ask.wanted, ask.attempt), (RequestedReply::Restart, 2));
     resume.reply(normal("The harbour was grey."), Join::Exact);
     let ResumeStep::Done(ResumeOutcome::Whole { text, attempts, .. }) = resume.next() else { panic!("cut") };
     assert_eq!((text.as_str(), attempts), ("The harbour was grey.", 2));
@@ -234,7 +234,7 @@ fn a_refused_seam_is_no_end_where_nothing_was_sent() {
     let mut resume = Resume::new(ResumePolicy::default(), None, first());
     resume.reply(talk(), Join::Prompted);
     let ResumeStep::Ask(ask) = resume.next() else { panic!("nothing is asked") };
-    assert_eq!(ask.wanted, Wanted::Rest, "there is no room for more");
+    assert_eq!(ask.wanted, RequestedReply::Rest, "there is no room for more");
 }
 
 /// A row of JSON Lines that was cut right behind its end has a line of its own, whatever of its line break the answer has.

@@ -6,8 +6,8 @@ use endmark_text::{Format, Verdict};
 use super::{CUT, TOKEN, ask, exhausted, json, limit, normal, text, whole};
 use crate::resume::body::Refusal;
 use crate::{
-    AskedFrom, CutKind, Ending, ExhaustedCause, Join, Judgement, Merged, Reply, Resume, ResumePolicy,
-    ResumeStep, Seam, SeamStyle, Stop, Wanted,
+    AskedFrom, CutKind, Ending, ExhaustedCause, Join, Judgement, Merged, Reply, RequestedReply, Resume,
+    ResumePolicy, ResumeStep, Seam, SeamStyle, Stop,
 };
 
 fn patient(demanded: Option<Format>, first: Reply) -> Resume {
@@ -86,7 +86,7 @@ fn a_call_that_broke_before_any_text_is_asked_once_more() {
 fn a_continuation_that_reasoned_its_limit_away_is_asked_with_a_higher_one() {
     let mut resume = json(limit("{\"a\": "));
     resume.reply(Reply { reasoned: true, ..limit("\n") }, Join::Exact);
-    assert_eq!((ask(&resume).kind, ask(&resume).wanted), (CutKind::Empty, Wanted::Rest));
+    assert_eq!((ask(&resume).kind, ask(&resume).wanted), (CutKind::Empty, RequestedReply::Rest));
     assert_eq!(resume.history()[1].judged, Judgement::Cut(CutKind::Empty));
     assert_eq!(resume.beginning(), "{\"a\": ");
 }

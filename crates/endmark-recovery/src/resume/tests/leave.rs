@@ -79,7 +79,7 @@ fn a_few_letters_do_not_show_whether_a_closing_sentence_is_the_texts_own() {
     for cut in 1..5 {
         let mut resume = text(limit(&REPLY[..cut]));
         while let ResumeStep::Ask(ask) = resume.next() {
-            let answer = if ask.wanted == Wanted::Rest { &REPLY[ask.shown.length..] } else { REPLY };
+            let answer = if ask.wanted == RequestedReply::Rest { &REPLY[ask.shown.length..] } else { REPLY };
             resume.reply(normal(answer), Join::Prompted);
         }
         match resume.next() {

@@ -4,7 +4,7 @@ use endmark_text::Format;
 
 use crate::resume::proof::walk::COMPARED_SIGNS;
 use crate::resume::proof::{Proof, Question};
-use crate::{PromptedStream, Shown, build_resume_prompt};
+use crate::{PromptExcerpt, PromptedStream, build_resume_prompt};
 
 /// How many signs are compared while this runs.
 fn compared<T>(run: impl FnOnce() -> T) -> (usize, T) {
@@ -18,7 +18,7 @@ fn compared<T>(run: impl FnOnce() -> T) -> (usize, T) {
 fn a_streamed_answer_of_one_phrase_is_read_a_few_times() {
     const DELTAS: usize = 4_000;
     let text = "word ".repeat(DELTAS);
-    let shown = Shown { length: text.len() - 5, quoted_from: text.len() - 200 };
+    let shown = PromptExcerpt { length: text.len() - 5, quoted_from: text.len() - 200 };
     let prompt = build_resume_prompt(&text[shown.quoted_from..shown.length], &Format::Text, None);
     let mut stream = PromptedStream::new(&text, (shown, &prompt), &Format::Text);
     let (work, ()) = compared(|| (0..DELTAS).for_each(|_| stream.push("word ")));

@@ -5,11 +5,11 @@ use memchr::memmem;
 
 use super::doubts::{may_be_anew, may_be_neighbours};
 use crate::stitch::candidate::Candidate;
-use crate::stitch::decision::Sign;
+use crate::stitch::decision::DecisionSign;
 use crate::stitch::joint::Joint;
 use crate::stitch::likeness::Likeness;
 use crate::stitch::preamble;
-use crate::stitch::register::{self, Around};
+use crate::stitch::register::{self, SurroundingText};
 use crate::stitch::repetition::surprise_of_going_round;
 use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::survivor::Survivor;
@@ -30,12 +30,12 @@ const LONG: usize = 8_192;
 const MOST_UNEXPLAINED: usize = 512;
 
 /// The criteria by which survivors of one joint are compared.
-pub(super) struct Compared<'a> {
+pub(super) struct Comparison<'a> {
     joint: &'a Joint<'a>,
     likeness: Likeness,
 }
 
-impl<'a> Compared<'a> {
+impl<'a> Comparison<'a> {
     pub(super) fn new(joint: &'a Joint<'a>, survivors: &[Survivor]) -> Self {
         // After the last position at which a survivor begins, all survivors have the same text.
         let last = survivors.iter().map(|survivor| survivor.candidate.start).max().unwrap_or(0);
@@ -220,7 +220,7 @@ const UNUSUAL_WORDS: f64 = 5.0;
 /// unexplained, too.
 pub(super) fn something_else(
     joint: &Joint<'_>,
-    compared: &Compared<'_>,
+    compared: &Comparison<'_>,
     survivors: &[Survivor],
     best: &Survivor,
 ) -> f64 {
@@ -285,7 +285,7 @@ pub(super) fn signs_beside(
     survivors: &[Survivor],
     identities: &[u128],
     best: usize,
-) -> impl Iterator<Item = Sign> + use<> {
+) -> impl Iterator<Item = DecisionSign> + use<> {
     let own = &survivors[best].candidate;
     let other_is_whole = survivors.iter().zip(identities).any(|(other, identity)| {
         let rival = &other.candidate;
@@ -310,13 +310,13 @@ pub(super) fn signs_beside(
             })
     };
     let signs = [
-        (Sign::GoesRound, goes_round()),
-        (Sign::OtherIsWhole, other_is_whole),
-        (Sign::OtherIsWholeBesideLittle, is_little),
-        (Sign::OtherIsWholeBesideTwice, is_little && is_twice),
-        (Sign::MayBeAnew, may_be_anew(joint, survivors, &survivors[best])),
-        (Sign::Neighbours, survivors.iter().any(|survivor| may_be_neighbours(joint, survivor))),
-        (Sign::Alone, identities.iter().all(|identity| *identity == identities[best])),
+        (DecisionSign::GoesRound, goes_round()),
+        (DecisionSign::OtherIsWhole, other_is_whole),
+        (DecisionSign::OtherIsWholeBesideLittle, is_little),
+        (DecisionSign::OtherIsWholeBesideTwice, is_little && is_twice),
+        (DecisionSign::MayBeAnew, may_be_anew(joint, survivors, &survivors[best])),
+        (DecisionSign::Neighbours, survivors.iter().any(|survivor| may_be_neighbours(joint, survivor))),
+        (DecisionSign::Alone, identities.iter().all(|identity| *identity == identities[best])),
     ];
     signs.into_iter().filter(|(_, holds)| *holds).map(|(sign, _)| sign)
 }
@@ -335,7 +335,12 @@ fn says_little(joint: &Joint<'_>, own: &Candidate) -> bool {
 
 /// Returns the evidence, in bits, that a continuation which begins at `start` in a string is an answer and does not
 /// continue.
-pub(super) fn signs_of_a_new_turn(joint: &Joint<'_>, around: &Around, before: &[char], start: usize) -> f64 {
+pub(super) fn signs_of_a_new_turn(
+    joint: &Joint<'_>,
+    around: &SurroundingText,
+    before: &[char],
+    start: usize,
+) -> f64 {
     let last = before.iter().rev().find(|sign| !sign.is_whitespace());
     let in_sentence =
         last.is_some_and(|sign| sign.is_alphanumeric() || matches!(sign, ',' | '(' | '\'' | '-'));
@@ -350,7 +355,7 @@ pub(super) fn signs_of_a_new_turn(joint: &Joint<'_>, around: &Around, before: &[
 }
 
 /// Returns the evidence, in bits, that the first sentence or line of a continuation is an announcement.
-fn announced(joint: &Joint<'_>, around: &Around) -> f64 {
+fn announced(joint: &Joint<'_>, around: &SurroundingText) -> f64 {
     let start = joint.continuation.len() - joint.continuation.trim_start().len();
     let line = preamble::head(&joint.continuation[start..], register::LONGEST);
     let line = line.lines().next().unwrap_or_default();

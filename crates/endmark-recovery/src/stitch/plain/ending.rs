@@ -10,9 +10,9 @@ use endmark_text::{Format, Verdict};
 use super::MOST_LEFT_OUT;
 use super::nesting::root;
 use super::opening::MOST_PARAGRAPHS;
-use crate::stitch::joint::{Asked, Joint};
+use crate::stitch::joint::{ContinuationMode, Joint};
 use crate::stitch::opening::Opening;
-use crate::stitch::register::{self, Around, has_rule, is_rule};
+use crate::stitch::register::{self, SurroundingText, has_rule, is_rule};
 use crate::stitch::seam::AskedFrom;
 use crate::stitch::{fence, preamble, reasoning};
 
@@ -86,9 +86,12 @@ pub(super) struct Tails {
 }
 
 impl Tails {
-    pub(super) fn of(joint: &Joint<'_>, around: &Around) -> Self {
+    pub(super) fn of(joint: &Joint<'_>, around: &SurroundingText) -> Self {
         let behind_json = end_before_leave(joint, around);
-        if matches!(joint.asked, Asked::Shown | Asked::ByMessage | Asked::Unfinished) {
+        if matches!(
+            joint.asked,
+            ContinuationMode::Shown | ContinuationMode::ByMessage | ContinuationMode::Unfinished
+        ) {
             let remarks = behind_json.into_iter().collect();
             return Self { remarks, blocks: None, known: RefCell::default() };
         }
@@ -129,7 +132,7 @@ impl Tails {
     }
 }
 
-fn remarks(joint: &Joint<'_>, around: &Around) -> Vec<End> {
+fn remarks(joint: &Joint<'_>, around: &SurroundingText) -> Vec<End> {
     let text = joint.continuation;
     let prior = if joint.from == AskedFrom::Cut { 2.0 } else { 0.0 };
     let mut found: Vec<End> = Vec::new();
@@ -162,7 +165,7 @@ fn remarks(joint: &Joint<'_>, around: &Around) -> Vec<End> {
 
 /// Returns the end of a JSON document that the first part begins in a text without grammar, if only a closing remark
 /// follows. Such a remark addresses the reader whatever the request was, and a parser of the document cannot read it.
-pub(super) fn end_before_leave(joint: &Joint<'_>, around: &Around) -> Option<End> {
+pub(super) fn end_before_leave(joint: &Joint<'_>, around: &SurroundingText) -> Option<End> {
     let text = joint.continuation;
     let mut detector = begun_json(&joint.format, joint.initial)?;
     let state = detector.clone();
@@ -172,7 +175,7 @@ pub(super) fn end_before_leave(joint: &Joint<'_>, around: &Around) -> Option<End
     let mut at_end = state;
     at_end.push(document.as_bytes());
     let (at, rest) = (document.len(), text.get(document.len()..)?);
-    if !at_end.is_whole() || joint.asked == Asked::Unfinished {
+    if !at_end.is_whole() || joint.asked == ContinuationMode::Unfinished {
         return None;
     }
     // The document began the text, so a fence after it closes nothing.

@@ -2,9 +2,9 @@
 
 use endmark_text::Format;
 
-use crate::stitch::joint::{Asked, Joint};
+use crate::stitch::joint::{ContinuationMode, Joint};
 use crate::stitch::opening::Opening;
-use crate::stitch::register::{self, Around, has_rule, is_rule, steeper};
+use crate::stitch::register::{self, SurroundingText, has_rule, is_rule, steeper};
 use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::{ellipsis, quotation};
 
@@ -20,10 +20,10 @@ pub(super) const MOST_PARAGRAPHS: usize = 3;
 const HARDLY_ANNOUNCING: f64 = 2.0;
 
 /// Returns all openings of a continuation, the bare one first.
-pub(super) fn openings(joint: &Joint<'_>, around: &Around) -> Vec<Opening> {
+pub(super) fn openings(joint: &Joint<'_>, around: &SurroundingText) -> Vec<Opening> {
     let text = joint.continuation;
     let mut found = vec![Opening::BARE];
-    if joint.asked == Asked::ByMessage {
+    if joint.asked == ContinuationMode::ByMessage {
         spaced(joint, Opening::BARE, &mut found);
         return found;
     }
@@ -94,7 +94,7 @@ fn spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
 }
 
 /// Adds the openings after announcements.
-fn announced(joint: &Joint<'_>, around: &Around, bare: Opening, found: &mut Vec<Opening>) {
+fn announced(joint: &Joint<'_>, around: &SurroundingText, bare: Opening, found: &mut Vec<Opening>) {
     let text = joint.continuation;
     let prior = if joint.from == AskedFrom::Cut { 4.0 } else { 2.0 };
     let mut bits = 0.0;
@@ -147,7 +147,7 @@ fn announced(joint: &Joint<'_>, around: &Around, bare: Opening, found: &mut Vec<
 /// Adds the openings after an announcement in the line in which the text continues.
 fn inline(
     joint: &Joint<'_>,
-    around: &Around,
+    around: &SurroundingText,
     bare: Opening,
     (start, line, line_bits, least): (usize, &str, f64, f64),
     prior: f64,

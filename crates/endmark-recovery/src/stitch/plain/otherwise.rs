@@ -5,7 +5,7 @@ use crate::stitch::candidate::Candidate;
 use crate::stitch::joint::Joint;
 use crate::stitch::lines::is_sentence;
 use crate::stitch::preamble;
-use crate::stitch::register::{self, Around};
+use crate::stitch::register::{self, SurroundingText};
 use crate::stitch::restart::{self, SaidAgain};
 use crate::stitch::seam::AskedFrom;
 use crate::stitch::units::{Reading, Units};
@@ -20,7 +20,12 @@ const CLOSES: f64 = 10.0;
 const BEHIND_REPETITION: f64 = 12.0;
 
 /// Returns how unlikely it is that the continuation is a separate text, in bits.
-pub(super) fn something_else(joint: &Joint<'_>, around: &Around, best: &Candidate, cost: f64) -> f64 {
+pub(super) fn something_else(
+    joint: &Joint<'_>,
+    around: &SurroundingText,
+    best: &Candidate,
+    cost: f64,
+) -> f64 {
     let continuation = joint.continuation;
     let mut bits = match joint.from {
         AskedFrom::Cut => 14.0,

@@ -6,7 +6,7 @@ use crate::stitch::candidate::Candidate;
 use crate::stitch::joint::Joint;
 use crate::stitch::opening::Opening;
 use crate::stitch::overlap::{may_overlap, overlaps};
-use crate::stitch::register::{Around, opens_emphasis};
+use crate::stitch::register::{SurroundingText, opens_emphasis};
 use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::units::{Reading, Units};
 use crate::stitch::{fence, restart};
@@ -26,7 +26,7 @@ fn prior(from: AskedFrom) -> Prior {
 }
 
 /// Returns all stories of a joint.
-pub(super) fn stories(joint: &Joint<'_>, around: &Around) -> Vec<Candidate> {
+pub(super) fn stories(joint: &Joint<'_>, around: &SurroundingText) -> Vec<Candidate> {
     let mut found = Vec::new();
     let last_line = joint.initial.rfind('\n').map_or(0, |at| at + 1);
     let (before, line) = joint.initial.split_at(last_line);

@@ -5,11 +5,11 @@ use endmark_text::Format;
 use super::cost::{REACH, Scale, may_glue};
 use super::otherwise::something_else;
 use crate::stitch::candidate::Candidate;
-use crate::stitch::decision::{self, Ahead, Sign};
-use crate::stitch::evidence::{Weighed, weight};
-use crate::stitch::joint::{Asked, Joint};
+use crate::stitch::decision::{self, DecisionSign, SeamLead};
+use crate::stitch::evidence::{SupportedValue, weight};
+use crate::stitch::joint::{ContinuationMode, Joint};
 use crate::stitch::likeness::Likeness;
-use crate::stitch::register::Around;
+use crate::stitch::register::SurroundingText;
 use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::units::{Reading, Units};
 use crate::stitch::{fence, quotation};
@@ -53,9 +53,9 @@ pub(super) fn likeness(joint: &Joint<'_>) -> Likeness {
 pub(super) fn weigh(
     joint: &Joint<'_>,
     likeness: &Likeness,
-    around: &Around,
+    around: &SurroundingText,
     stories: &[Candidate],
-) -> Option<Weighed> {
+) -> Option<SupportedValue> {
     let (costs, goes_on, nesting) = {
         let scale = Scale::new(joint, likeness, stories);
         let goes_on = |story: &Candidate| story.repeated == 0 && scale.seam(story, story.start) < UNLIKE;
@@ -105,12 +105,12 @@ pub(super) fn weigh(
         || is_guessed(joint, story);
     let cost = match story.is_clean && joint.from == AskedFrom::Cut {
         true => decision::COST_OF_WRONG_AS_ASKED,
-        false if may_be_its_block(joint, story) || signs.contains(&Sign::Spaced) => {
+        false if may_be_its_block(joint, story) || signs.contains(&DecisionSign::Spaced) => {
             decision::COST_OF_WRONG_ONCE_SENT
         }
         false => decision::COST_OF_WRONG,
     };
-    Some(Weighed {
+    Some(SupportedValue {
         best,
         confidence: if joint.lost_character { probability.min(0.5) } else { probability },
         alternatives: values.len() - 1,
@@ -166,7 +166,7 @@ fn ahead(
     values: &[(usize, f64)],
     (best, own): (usize, f64),
     nothing: f64,
-) -> Ahead {
+) -> SeamLead {
     // A clean continuation at the requested position beats white space and, if likelier, repetitions and quotations.
     let is_asked = stories[best].is_clean && joint.from == AskedFrom::Cut;
     let last_line = joint.initial.rsplit('\n').next().unwrap_or_default();
@@ -182,7 +182,7 @@ fn ahead(
         !yields && !same_seam(joint, &stories[*other], &stories[best])
     };
     let others = values.iter().filter(is_rival).map(|(_, weight)| *weight);
-    Ahead::of(own, others.clone().sum(), others.fold(0.0, f64::max), nothing)
+    SeamLead::of(own, others.clone().sum(), others.fold(0.0, f64::max), nothing)
 }
 
 /// Whether another story takes more or fewer periods of the text for repeated. Unless a clean continuation was
@@ -288,7 +288,7 @@ pub(super) fn is_guessed(joint: &Joint<'_>, story: &Candidate) -> bool {
         || may_be_wrapped(joint, story)
         || begins_with_aside(joint, story)
         || repeats_line_end(joint, story)
-        || joint.asked != Asked::ByMessage && may_glue(joint, story)
+        || joint.asked != ContinuationMode::ByMessage && may_glue(joint, story)
 }
 
 /// Whether two stories have the same seam, so that one text begins with the other. Where the text ends is another

@@ -3,7 +3,7 @@
 use endmark_text::Format;
 use endmark_text::detect::Detector;
 
-use super::{Place, State, StitchStream};
+use super::{SeamPosition, State, StitchStream};
 use crate::stitch::plain::begun_json;
 use crate::stitch::reasoning::{ReasoningSigns, SignWatch};
 use crate::stitch::rows;
@@ -24,7 +24,7 @@ impl StitchStream {
         let mut detector = Detector::new(format);
         detector.push(initial.as_bytes());
         detector.refuse_new_control_characters();
-        let mut place = Place { keep: initial.len(), glue: "", start, fenced };
+        let mut place = SeamPosition { keep: initial.len(), glue: "", start, fenced };
         if *format == Format::Jsonl && may_break_lines(&detector) {
             if rest.trim().is_empty() {
                 return None;

@@ -1,10 +1,10 @@
 //! What comes of each kind of cut, case by case.
 
-use crate::{CompleteError, Completed, Format, complete};
+use crate::{CompleteError, CompletedText, Format, complete};
 
 /// What a text comes to: the closed text, and the unfinished places as `kind pointer`, with a `-` before
 /// those that are left out.
-fn shown(completed: &Completed) -> (String, String) {
+fn shown(completed: &CompletedText) -> (String, String) {
     let places = completed.unfinished().map(|place| {
         let sign = if place.left_out { "-" } else { "" };
         format!("{sign}{} {}", place.kind.name(), place.pointer)

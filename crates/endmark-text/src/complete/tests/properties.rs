@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use super::reference::{Node, Value, marks, read};
 use crate::detect::detect;
 use crate::detect::tests::json_documents::{document, source};
-use crate::{CompleteError, Completed, Format, complete};
+use crate::{CompleteError, CompletedText, Format, complete};
 
-fn marks_of(completed: &Completed) -> Vec<(String, &'static str, bool)> {
+fn marks_of(completed: &CompletedText) -> Vec<(String, &'static str, bool)> {
     completed
         .unfinished()
         .map(|place| (place.pointer.to_owned(), place.kind.name(), place.left_out))

@@ -7,7 +7,7 @@ use super::WholeText;
 
 /// A place where JSON may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Place {
+pub(super) enum JsonPlace {
     /// At the beginning of the text.
     First,
     /// At the beginning of a fence with which the text begins.
@@ -36,7 +36,7 @@ impl Default for Places {
 impl Places {
     /// Feeds `whole` bytes up to one with which JSON may begin; answers how many it took without that byte, and
     /// where it stands. Tags may begin with a line, and are followed from there.
-    pub(super) fn find(&mut self, bytes: &[u8], whole: &mut WholeText) -> (usize, Option<Place>) {
+    pub(super) fn find(&mut self, bytes: &[u8], whole: &mut WholeText) -> (usize, Option<JsonPlace>) {
         let mut at = 0;
         while at < bytes.len() {
             let in_fence = whole.markdown.blocks().fence().is_some();
@@ -76,16 +76,16 @@ impl Places {
     }
 
     /// What may begin with this byte.
-    fn place(&self, byte: u8, blocks: &Blocks) -> Option<Place> {
+    fn place(&self, byte: u8, blocks: &Blocks) -> Option<JsonPlace> {
         match (blocks.fence(), byte) {
-            (None, b'{' | b'[') if self.begun.is_none() => Some(Place::First),
-            (None, b'{') => Some(Place::Prose),
-            (None, b'[') if self.blank_line => Some(Place::Prose),
+            (None, b'{' | b'[') if self.begun.is_none() => Some(JsonPlace::First),
+            (None, b'{') => Some(JsonPlace::Prose),
+            (None, b'[') if self.blank_line => Some(JsonPlace::Prose),
             (Some(fence), b'{' | b'[') if self.blank_line && fence.empty => match fence.language {
                 Language::Other => None,
-                _ if self.begun == Some(fence.start) => Some(Place::FirstFence),
-                Language::Json => Some(Place::JsonFence),
-                Language::Unsaid => Some(Place::Prose),
+                _ if self.begun == Some(fence.start) => Some(JsonPlace::FirstFence),
+                Language::Json => Some(JsonPlace::JsonFence),
+                Language::Unsaid => Some(JsonPlace::Prose),
             },
             _ => None,
         }

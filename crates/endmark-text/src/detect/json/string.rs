@@ -7,7 +7,7 @@ use super::plain::{ends_escape, settled_length};
 
 /// How far the inside of a string has come.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-enum Inside {
+enum StringState {
     /// Between two characters.
     Plain,
     /// After a backslash.
@@ -23,7 +23,7 @@ enum Inside {
 /// A string from its opening quote on. Lone surrogate escapes are grammatical (RFC 8259, section 8.2).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct StringScanner {
-    inside: Inside,
+    inside: StringState,
     /// Where the character or escape begins that is not complete.
     pending: usize,
     /// Where the escape begins that is not complete; after `pending` if a high surrogate is before it.
@@ -47,80 +47,80 @@ impl StringScanner {
     /// A string of which only the opening quote was seen.
     #[inline]
     pub(super) fn new() -> Self {
-        Self { inside: Inside::Plain, pending: 0, escape: 0 }
+        Self { inside: StringState::Plain, pending: 0, escape: 0 }
     }
 
     /// Whether it is a state that can be reached in a string whose inside is `start..end` so far.
     pub(super) fn is_consistent(&self, start: usize, end: usize) -> bool {
         let inside = match self.inside {
-            Inside::Plain => return true,
-            Inside::Unicode { digits, .. } => digits <= 3,
-            Inside::Character(character) => character.is_consistent(),
-            Inside::Escape | Inside::AfterHigh => true,
+            StringState::Plain => return true,
+            StringState::Unicode { digits, .. } => digits <= 3,
+            StringState::Character(character) => character.is_consistent(),
+            StringState::Escape | StringState::AfterHigh => true,
         };
-        let escape = matches!(self.inside, Inside::Character(_)) || (start..=end).contains(&self.escape);
+        let escape = matches!(self.inside, StringState::Character(_)) || (start..=end).contains(&self.escape);
         inside && escape && (start..=end).contains(&self.pending)
     }
 
     /// Where the part ends that can no longer change, when `position` bytes of the text were seen.
     pub(super) fn settled(&self, position: usize) -> usize {
         match self.inside {
-            Inside::Plain => position,
+            StringState::Plain => position,
             _ => self.pending,
         }
     }
 
     /// Whether nothing is incomplete.
     pub(super) fn is_between_characters(&self) -> bool {
-        matches!(self.inside, Inside::Plain)
+        matches!(self.inside, StringState::Plain)
     }
 
     /// Whether the text ends inside an escape, or between the halves of a surrogate pair.
     pub(super) fn in_escape(&self) -> bool {
-        matches!(self.inside, Inside::Escape | Inside::Unicode { .. } | Inside::AfterHigh)
+        matches!(self.inside, StringState::Escape | StringState::Unicode { .. } | StringState::AfterHigh)
     }
 
     /// Whether the text ends inside a character.
     pub(super) fn in_character(&self) -> bool {
-        matches!(self.inside, Inside::Character(_))
+        matches!(self.inside, StringState::Character(_))
     }
 
     /// Continues with the bytes of `chunk` from `at`; the chunk begins at `base` in the text.
     #[inline]
     pub(super) fn scan(&mut self, chunk: &[u8], mut at: usize, base: usize) -> StringScan {
         loop {
-            if matches!(self.inside, Inside::Plain) {
+            if matches!(self.inside, StringState::Plain) {
                 at += settled_length(&chunk[at..]);
             }
             let Some(&byte) = chunk.get(at) else { return StringScan::Open };
             match self.inside {
-                Inside::Plain | Inside::AfterHigh => match byte {
+                StringState::Plain | StringState::AfterHigh => match byte {
                     b'"' => return StringScan::Closed(at + 1),
                     b'\\' => self.begin_escape(base + at),
                     ..0x20 => {
-                        self.inside = Inside::Plain;
+                        self.inside = StringState::Plain;
                         return StringScan::Control(at);
                     }
-                    0x20..0x80 => self.inside = Inside::Plain,
+                    0x20..0x80 => self.inside = StringState::Plain,
                     0x80.. => match Utf8::begin(byte) {
                         Some(character) => {
                             self.pending = base + at;
-                            self.inside = Inside::Character(character);
+                            self.inside = StringState::Character(character);
                         }
                         None => return StringScan::Invalid(at, "invalid UTF-8"),
                     },
                 },
-                Inside::Character(character) => match character.next(byte) {
-                    Utf8Step::Complete => self.inside = Inside::Plain,
-                    Utf8Step::Incomplete(next) => self.inside = Inside::Character(next),
+                StringState::Character(character) => match character.next(byte) {
+                    Utf8Step::Complete => self.inside = StringState::Plain,
+                    Utf8Step::Incomplete(next) => self.inside = StringState::Character(next),
                     Utf8Step::Invalid => return StringScan::Invalid(at, "invalid UTF-8"),
                 },
-                Inside::Escape => match byte {
-                    _ if ends_escape(byte) => self.inside = Inside::Plain,
-                    b'u' => self.inside = Inside::Unicode { digits: 0, unit: 0 },
+                StringState::Escape => match byte {
+                    _ if ends_escape(byte) => self.inside = StringState::Plain,
+                    b'u' => self.inside = StringState::Unicode { digits: 0, unit: 0 },
                     _ => return StringScan::Invalid(at, "not an escape sequence"),
                 },
-                Inside::Unicode { digits, unit } => match hexadecimal(byte) {
+                StringState::Unicode { digits, unit } => match hexadecimal(byte) {
                     Some(digit) => self.unicode_digit(digits + 1, unit << 4 | digit),
                     None => return StringScan::Invalid(at, "not a hexadecimal digit"),
                 },
@@ -130,11 +130,11 @@ impl StringScanner {
     }
 
     fn begin_escape(&mut self, offset: usize) {
-        if !matches!(self.inside, Inside::AfterHigh) {
+        if !matches!(self.inside, StringState::AfterHigh) {
             self.pending = offset;
         }
         self.escape = offset;
-        self.inside = Inside::Escape;
+        self.inside = StringState::Escape;
     }
 
     /// Takes the digit that made the escape `digits` digits long and worth `unit` so far.
@@ -149,9 +149,9 @@ impl StringScanner {
             self.pending = self.escape;
         }
         self.inside = match digits {
-            4 if (0xD800..=0xDBFF).contains(&unit) => Inside::AfterHigh,
-            4 => Inside::Plain,
-            _ => Inside::Unicode { digits, unit },
+            4 if (0xD800..=0xDBFF).contains(&unit) => StringState::AfterHigh,
+            4 => StringState::Plain,
+            _ => StringState::Unicode { digits, unit },
         };
     }
 }

@@ -3,7 +3,7 @@
 use super::ResponseWriter;
 use crate::openai_responses::item::Item;
 use crate::openai_responses::response::{COMPLETED, INCOMPLETE};
-use crate::openai_responses::stream::Place;
+use crate::openai_responses::stream::ItemPlace;
 use crate::reply::ToolCall;
 
 impl ResponseWriter {
@@ -18,7 +18,7 @@ impl ResponseWriter {
 
     /// Returns whether the item at this place is a call with free text that stays cut. No event may report it
     /// complete.
-    pub(super) fn is_cut_text(&self, place: &Place) -> bool {
+    pub(super) fn is_cut_text(&self, place: &ItemPlace) -> bool {
         let known = self.at.get(place).and_then(|position| self.items.get(*position));
         known.is_some_and(|known| {
             known.kind == Item::Call && known.form.is_free_text() && self.cut.contains(&known.call)

@@ -5,7 +5,7 @@ use crate::edit::Edits;
 use crate::json::{Kind, Value};
 use crate::openai_responses::item::{CallForm, Item};
 use crate::openai_responses::response::COMPLETED;
-use crate::openai_responses::stream::Place;
+use crate::openai_responses::stream::ItemPlace;
 use crate::reply::{Event, Piece, ToolCall};
 use crate::sse::Frame;
 
@@ -16,11 +16,11 @@ impl ResponseWriter {
         // Calls are numbered in order, and the client has the previous ones.
         let number = usize::try_from(call.index.checked_sub(self.calls)?).ok()?;
         self.held.gather(|frame, event| {
-            Some(place_of(frame)).filter(|place| !ends(event) && *place != Place::Unsaid)
+            Some(place_of(frame)).filter(|place| !ends(event) && *place != ItemPlace::Unsaid)
         });
         let found = self.held.frames().enumerate().filter(|(_, frame)| begins_call(frame)).nth(number);
         let found = found.map(|(position, frame)| (position, place_of(frame)));
-        let (position, place) = found.filter(|(_, place)| *place != Place::Unsaid)?;
+        let (position, place) = found.filter(|(_, place)| *place != ItemPlace::Unsaid)?;
         let front = self.held.take_first(position);
         let own = self.held.take_while(|frame, event| !ends(event) && place_of(frame) == place);
         let (mut bytes, mut kept) = self.passed(front, COMPLETED, true);
@@ -71,7 +71,7 @@ impl ResponseWriter {
                 return true;
             }
             let place = place_of(frame);
-            let is_known = place == Place::Unsaid || self.at.contains_key(&place);
+            let is_known = place == ItemPlace::Unsaid || self.at.contains_key(&place);
             if !is_known {
                 self.left_out.insert(place);
             }
@@ -84,9 +84,9 @@ impl ResponseWriter {
     pub(super) fn without_left_out<'a>(&self, edits: &mut Edits<'a>, output: Value<'a>) {
         for (position, item) in output.items().enumerate() {
             let is_left_out =
-                |place: Option<Place>| place.is_some_and(|place| self.left_out.contains(&place));
-            let index = u64::try_from(position).ok().map(Place::Index);
-            if is_left_out(index) || is_left_out(item.word("id").map(Place::Id)) {
+                |place: Option<ItemPlace>| place.is_some_and(|place| self.left_out.contains(&place));
+            let index = u64::try_from(position).ok().map(ItemPlace::Index);
+            if is_left_out(index) || is_left_out(item.word("id").map(ItemPlace::Id)) {
                 edits.remove_item(output, position);
             }
         }
@@ -98,9 +98,9 @@ fn ends(event: &Event) -> bool {
     !event.finishes.is_empty() || event.done || event.error.is_some()
 }
 
-fn place_of(frame: &Frame) -> Place {
+fn place_of(frame: &Frame) -> ItemPlace {
     let root = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok());
-    root.map_or(Place::Unsaid, Place::of)
+    root.map_or(ItemPlace::Unsaid, ItemPlace::of)
 }
 
 fn begins_call(frame: &Frame) -> bool {

@@ -5,7 +5,7 @@ use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
 use crate::openai_responses::item::{CallForm, Item, texts};
 use crate::openai_responses::response::text_part;
-use crate::openai_responses::stream::Place;
+use crate::openai_responses::stream::ItemPlace;
 
 /// The part that continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,8 +16,8 @@ pub(super) enum Target {
 
 /// An item of which the client has the beginning.
 #[derive(Debug, Clone)]
-pub(super) struct Known {
-    pub(super) place: Place,
+pub(super) struct ClientItem {
+    pub(super) place: ItemPlace,
     /// Its index in the output.
     pub(super) index: u64,
     pub(super) id: String,
@@ -45,7 +45,7 @@ pub(super) struct Known {
 
 impl ResponseWriter {
     /// Adds an item of which the client has the beginning.
-    pub(super) fn add(&mut self, known: Known) {
+    pub(super) fn add(&mut self, known: ClientItem) {
         let position = self.items.len();
         self.at.insert(known.place.clone(), position);
         match known.kind {
@@ -78,8 +78,8 @@ impl ResponseWriter {
     }
 }
 
-impl Known {
-    pub(super) fn new(place: Place, index: u64, id: String, kind: Item, item: String) -> Self {
+impl ClientItem {
+    pub(super) fn new(place: ItemPlace, index: u64, id: String, kind: Item, item: String) -> Self {
         Self {
             place,
             index,
@@ -161,7 +161,7 @@ impl Known {
 }
 
 /// Sets an item to all of its text: its last part gets the text, of which it has the beginning.
-pub(super) fn write_known<'a>(edits: &mut Edits<'a>, item: Value<'a>, known: &Known) {
+pub(super) fn write_known<'a>(edits: &mut Edits<'a>, item: Value<'a>, known: &ClientItem) {
     match known.kind {
         Item::Message => {
             if let Some(last) = texts(item).last() {
