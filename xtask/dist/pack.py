@@ -30,8 +30,8 @@ from archive import Entry, compressed, tar, with_folders
 
 ROOT = Path(__file__).resolve().parents[2]
 SHELLS = {"bash": "endmark.bash", "zsh": "_endmark", "fish": "endmark.fish"}
-# A release build for one's own system has 34 MB; what made it 77 once were tables of tokenizers, ready for use.
-LARGEST_PROGRAM_BYTES = 25_000_000
+# It has 27 MB. Tables of tokenizers that were ready for use made it 77 once.
+LARGEST_PROGRAM_BYTES = 29_000_000
 
 
 @dataclass(frozen=True)
