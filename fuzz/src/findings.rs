@@ -1,8 +1,8 @@
 //! Findings of a team: any transcript is read, merged and reported, and any prefix of it is read.
 
 use endmark_findings::{
-    Cut, Finding, FindingState, DeliveredResult, Merged, Position, Team, Transcript, WriteParameters, compress,
-    missing_checkpoints, read,
+    Cut, DeliveredResult, Finding, FindingState, Merged, Position, Team, Transcript, WriteParameters,
+    compress, missing_checkpoints, read,
 };
 
 use crate::input::Numbers;
@@ -54,7 +54,8 @@ fn check_positions(transcript: &Transcript, len: usize) {
 
 /// Checks that written findings read back unchanged.
 fn check_again(agent_id: Option<&str>, findings: &[Finding]) {
-    let writing = WriteParameters { agent_id, dimensions: &[], declared_findings: None, other: &[], is_whole: true };
+    let writing =
+        WriteParameters { agent_id, dimensions: &[], declared_findings: None, other: &[], is_whole: true };
     let text = writing.text(findings);
     let again = read(text.as_bytes());
     let Some(result) = again.results.first().filter(|result| result.begins.is_some()) else {

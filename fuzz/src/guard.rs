@@ -1,6 +1,6 @@
 //! Artifacts: any text is judged under any name, positions are inside the text, and templates are read or rejected.
 
-use endmark_guard::{Artifact, Criteria, Guard, AssessedArtifact, Template, Verdict, github, junit, sarif};
+use endmark_guard::{Artifact, AssessedArtifact, Criteria, Guard, Template, Verdict, github, junit, sarif};
 
 /// Judges the text under several file names, and reads it as a template.
 pub fn check(bytes: &[u8]) {

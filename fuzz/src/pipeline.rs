@@ -3,8 +3,8 @@
 
 use endmark_recovery::{
     AskFailure, AskedFrom, Ending, ExhaustedCause, Join, OnAmbiguous, PieceRole, Pipeline, PipelineOutcome,
-    PipelinePolicy, PipelineResult, PipelineStep, Reply, ResumeExhausted, ResumePolicy, SchemaProblem, Stop,
-    Validate, RequestedReply,
+    PipelinePolicy, PipelineResult, PipelineStep, Reply, RequestedReply, ResumeExhausted, ResumePolicy,
+    SchemaProblem, Stop, Validate,
 };
 use endmark_text::Format;
 

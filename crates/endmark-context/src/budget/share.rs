@@ -27,7 +27,7 @@ pub struct Pool {
     pub spent: u64,
     /// The amount that all shares may spend, or have spent if that is more.
     pub committed: u64,
-    /// Whether instances should return what they do not use.
+    /// Whether instances should return what they do not use: little is free, or the last request did not fit.
     pub is_tight: bool,
 }
 
@@ -96,7 +96,8 @@ impl Pool {
         self.committed = others.saturating_add(share.committed());
         let free = report.limit.saturating_sub(self.committed);
         if report.limit > 0 {
-            self.is_tight = (is_asked && !fits) || free < report.limit / TIGHT_PART;
+            let is_short = if is_asked { !fits } else { self.is_tight };
+            self.is_tight = is_short || free < report.limit / TIGHT_PART;
         }
     }
 }

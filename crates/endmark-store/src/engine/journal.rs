@@ -90,6 +90,8 @@ pub(crate) struct GrantedShare {
     pub(crate) key: BudgetKey,
     /// The cost of calls that was reported to the database.
     pub(crate) reported: u64,
+    /// That cost, and what calls in progress held at the report.
+    pub(crate) used: u64,
     pub(crate) granted: u64,
     pub(crate) spent_elsewhere: u64,
     pub(crate) is_tight: bool,
@@ -412,6 +414,7 @@ mod tests {
                 unit: Unit::Tokens,
             },
             reported: 0,
+            used: 0,
             granted: 10,
             spent_elsewhere: 0,
             is_tight: false,

@@ -347,6 +347,7 @@ async fn shares(
         granted.push(GrantedShare {
             key: key.clone(),
             reported: report.spent,
+            used: report.used,
             granted: share.granted,
             spent_elsewhere: pool.spent.saturating_sub(share.spent),
             is_tight: pool.is_tight,

@@ -71,6 +71,8 @@ impl Requests {
         for share in shares {
             if let Some(budget) = self.budgets.get_mut(&share.key) {
                 budget.note_tight(share.is_tight);
+            } else if share.granted > share.used {
+                self.budgets.insert(share.key.clone(), Demand::leftover(share.is_tight));
             }
         }
     }

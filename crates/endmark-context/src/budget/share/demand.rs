@@ -2,8 +2,9 @@
 
 use super::ShareReport;
 
-/// A share that was not used for this long is returned.
-const UNUSED_MS: u64 = 2_000;
+/// A share that was not used for this long is returned: soon enough for a call that waits for it (`RETURN_PATIENCE_MS`),
+/// with the time to the next heartbeat.
+const UNUSED_MS: u64 = 700;
 /// Requests that follow each other faster ask for twice as much ahead.
 const HURRY_MS: u64 = 1_000;
 /// Requests that follow each other more slowly ask for half as much. In between a share lasts for seconds, as it should.
@@ -34,6 +35,12 @@ pub struct WantedShare {
 }
 
 impl Demand {
+    /// The demand for a share of which a part is unused, and that no call used lately. Its next report returns that
+    /// part.
+    pub fn leftover(is_tight: bool) -> Self {
+        Self { is_tight, ..Self::default() }
+    }
+
     /// Notes a call that waits for this amount.
     pub fn add(&mut self, now_ms: u64, limit: u64, amount: u64) {
         // A call that costs nothing needs a share, too: without one this instance does not know what others spent.

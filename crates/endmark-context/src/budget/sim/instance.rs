@@ -161,6 +161,8 @@ impl Instance {
             }
             if let Some(demand) = self.demands.get_mut(index) {
                 demand.note_tight(is_tight);
+            } else if share.granted > report.used {
+                self.demands.insert(*index, Demand::leftover(is_tight));
             }
         }
         self.rows -= flight.rows;
