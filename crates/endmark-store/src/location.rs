@@ -58,7 +58,9 @@ impl StoreLocation {
             return Ok(Self { path: PathBuf::new(), makes_folder: false, postgres });
         }
         let Some(path) = text.strip_prefix("sqlite:") else {
-            return Err(LocationError::Unknown(text.to_owned()));
+            // It may be a URL without its scheme: what precedes the host may be a password.
+            let shown = text.rsplit_once('@').map_or_else(|| text.to_owned(), |(_, host)| format!("…@{host}"));
+            return Err(LocationError::Unknown(shown));
         };
         match path.strip_prefix("//").unwrap_or(path) {
             "" => Err(LocationError::NoPath),
@@ -165,6 +167,7 @@ mod tests {
     fn refuses_what_is_no_file_and_says_what_to_write() {
         for (text, error) in [
             ("endmark.db", LocationError::Unknown("endmark.db".to_owned())),
+            ("em:hunter2@h/d", LocationError::Unknown("…@h/d".to_owned())),
             ("", LocationError::Unknown(String::new())),
             ("sqlite:", LocationError::NoPath),
             ("sqlite::memory:", LocationError::InMemory),
