@@ -59,7 +59,8 @@ impl StoreLocation {
         }
         let Some(path) = text.strip_prefix("sqlite:") else {
             // It may be a URL without its scheme: what precedes the host may be a password.
-            let shown = text.rsplit_once('@').map_or_else(|| text.to_owned(), |(_, host)| format!("…@{host}"));
+            let shown =
+                text.rsplit_once('@').map_or_else(|| text.to_owned(), |(_, host)| format!("…@{host}"));
             return Err(LocationError::Unknown(shown));
         };
         match path.strip_prefix("//").unwrap_or(path) {
