@@ -78,6 +78,8 @@ pub(crate) struct Due {
     /// The rows, as an array of JSON objects.
     pub(crate) rows: Option<String>,
     pub(crate) shares: Vec<(BudgetKey, ShareReport)>,
+    /// Budgets of which nothing is asked for, and that calls in progress use.
+    pub(crate) in_progress: Vec<BudgetKey>,
     /// Whether there is more than fits into one transaction.
     pub(crate) is_more: bool,
     /// Whether there are outputs or summaries to upload.
@@ -217,7 +219,14 @@ pub(crate) fn prepare(
     let mut due = rows(connection)?;
     due.has_uploads = uploads::are_due(connection)?;
     for request in requests {
-        due.shares.push((request.key.clone(), report(connection, leases, request)?));
+        let (report, is_lowered) = report(connection, leases, request)?;
+        let wanted = &request.wanted;
+        if wanted.returns && wanted.least == 0 && report.used > report.spent {
+            due.in_progress.push(request.key.clone());
+        }
+        if is_lowered || !wanted.only_returns() {
+            due.shares.push((request.key.clone(), report));
+        }
     }
     let changed: Vec<BudgetKey> = connection
         .prepare_cached("SELECT scope, subject, window, unit FROM journal_changes LIMIT ?1")?
@@ -229,7 +238,7 @@ pub(crate) fn prepare(
     let changed = changed.into_iter().map(|key| ShareRequest::without_calls(key, false));
     for request in unspent.chain(changed) {
         if !due.shares.iter().any(|(known, _)| *known == request.key) {
-            let report = report(connection, leases, &request)?;
+            let (report, _) = report(connection, leases, &request)?;
             due.shares.push((request.key, report));
         }
     }
@@ -241,7 +250,12 @@ fn key(row: &Row<'_>) -> rusqlite::Result<BudgetKey> {
     Ok(BudgetKey::of_words(&scope, row.get(1)?, row.get(2)?, &unit))
 }
 
-fn report(connection: &Connection, leases: &Leases, request: &ShareRequest) -> rusqlite::Result<ShareReport> {
+/// Returns the report about a share, and whether a part of it is returned.
+fn report(
+    connection: &Connection,
+    leases: &Leases,
+    request: &ShareRequest,
+) -> rusqlite::Result<(ShareReport, bool)> {
     let ShareRequest { key, wanted } = request;
     let place = params![key.scope.name(), key.subject, key.window, key.unit.name()];
     let (spent, held): (i64, i64) = connection
@@ -262,7 +276,8 @@ fn report(connection: &Connection, leases: &Leases, request: &ShareRequest) -> r
     let spent = natural(spent);
     let used = spent.saturating_add(natural(held)).saturating_add(unwritten).saturating_add(in_use);
     let report = wanted.report(natural(granted), spent, used);
-    if report.granted < natural(granted) {
+    let is_lowered = report.granted < natural(granted);
+    if is_lowered {
         connection
             .prepare_cached(
                 "UPDATE journal_shares SET granted = ?5 WHERE scope = ?1 AND subject = ?2 AND window = ?3 AND unit = ?4",
@@ -275,7 +290,7 @@ fn report(connection: &Connection, leases: &Leases, request: &ShareRequest) -> r
                 amount(report.granted)
             ])?;
     }
-    Ok(report)
+    Ok((report, is_lowered))
 }
 
 /// Returns the oldest rows that the database does not have. Rows deleted since are skipped.

@@ -51,6 +51,13 @@ impl Requests {
         (requests, std::mem::take(&mut self.answers))
     }
 
+    /// Keeps demands for budgets of calls in progress.
+    pub(crate) fn keep(&mut self, now_ms: u64, keys: &[BudgetKey]) {
+        for key in keys {
+            self.budgets.entry(key.clone()).or_insert(Demand::in_progress(now_ms));
+        }
+    }
+
     /// Whether a caller waits.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.answers.is_empty()

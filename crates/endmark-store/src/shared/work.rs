@@ -190,6 +190,7 @@ impl Worker {
         });
         let due = prepared.await.map_err(Failure::Lost)?;
         let sent_ms = self.state.clock.now_ms();
+        locked(&self.state.requests).keep(sent_ms, &due.in_progress);
         let lost = |detail: String| Failure::Lost(self.state.address.failed(detail));
         let Some(client) = &mut self.client else { return Err(lost("no connection".to_owned())) };
         let exchanged =

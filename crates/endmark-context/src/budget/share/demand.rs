@@ -41,6 +41,11 @@ impl Demand {
         Self { is_tight, ..Self::default() }
     }
 
+    /// The demand for a share of which calls in progress need all. A later report returns what they leave.
+    pub fn in_progress(now_ms: u64) -> Self {
+        Self { used_ms: now_ms, ..Self::default() }
+    }
+
     /// Notes a call that waits for this amount.
     pub fn add(&mut self, now_ms: u64, limit: u64, amount: u64) {
         // A call that costs nothing needs a share, too: without one this instance does not know what others spent.
@@ -100,6 +105,11 @@ impl Demand {
 }
 
 impl WantedShare {
+    /// Whether it only returns what is left of a share, and says nothing to the database if nothing is left.
+    pub fn only_returns(&self) -> bool {
+        self.returns && self.limit == 0
+    }
+
     /// Returns the report to the database. The journal lowers its share to the reported one first.
     pub fn report(&self, granted: u64, spent: u64, used: u64) -> ShareReport {
         let granted = if self.returns { granted.min(used) } else { granted };

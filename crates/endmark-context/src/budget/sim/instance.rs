@@ -139,9 +139,13 @@ impl Instance {
         wanted.extend(others.map(|budget| (*budget, WantedShare::default())));
         let report = |(index, wanted): (usize, WantedShare)| {
             let budget = self.budgets.get_mut(index)?;
+            if wanted.returns && wanted.least == 0 && budget.held > 0 {
+                self.demands.entry(index).or_insert(Demand::in_progress(now_ms));
+            }
             let report = wanted.report(budget.granted, budget.spent, budget.used());
+            let says_nothing = wanted.only_returns() && report.granted == budget.granted;
             budget.granted = report.granted;
-            Some((index, report))
+            (!says_nothing || self.changed.contains(&index)).then_some((index, report))
         };
         let reports = wanted.into_iter().filter_map(report).collect();
         let rows = self.rows.min(MAX_ROWS.into());
