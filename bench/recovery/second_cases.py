@@ -62,7 +62,7 @@ def _start(_before: str, _chance: Chance) -> int:
 
 
 BEGINS: dict[str, tuple[float, Callable[[str, Chance], int] | None]] = {
-    "goes-on": (8, None), "trimmed": (5, None), "from-token": (2, None), "laid-out-again": (1.5, None),
+    "goes-on": (8, None), "trimmed": (5, None), "from-token": (2, None), "laid-out-anew": (1.5, None),
     "clause-again": (3, _clause), "tokens-again": (3, _tokens_back), "lines-again": (3, _lines_back),
     "section-again": (2, _section), "pair-again": (2, _pair), "all-again": (4, _start),
 }  # fmt: skip
@@ -135,7 +135,7 @@ def _went_on(
         if token == cut or asked == "cut":
             return None
         core = truth[token:end]
-    elif begin == "laid-out-again":
+    elif begin == "laid-out-anew":
         if format_ != "json" or end < len(truth):
             return None
         core, alone = json.dumps(json.loads(truth), indent=chance.pick([None, 1, 3, "\t"]), ensure_ascii=False), True

@@ -329,7 +329,8 @@ describe("where it runs", () => {
            await answers(post, limits)({ ...args, ...flags });
          }
        }
-       await Post.run(["a", "--body", body], { root: process.cwd() });`,
+       const pjson = { name: "post", version: "1.0.0", oclif: {} };
+       await Post.run(["a", "--body", body], { root: process.cwd(), pjson });`,
     ];
     for (const parser of parsers) {
       const script = `import { answers } from "endmark/envelope"; const body = process.argv[1]; const limits = { maxBytes: { body: 10 } };
