@@ -8,9 +8,9 @@ use endmark_wire::json::Value;
 use crate::input::Numbers;
 
 /// Upper bound, exclusive, of edits made at once.
-const MOST_EDITS: usize = 6;
+const MAX_EDITS: usize = 6;
 /// Upper bound, exclusive, of items that replace a beginning.
-const MOST_ITEMS: usize = 4;
+const MAX_ITEMS: usize = 4;
 
 /// Checks that spans are disjoint and nested correctly, and that no edit means no change. A replaced beginning leaves
 /// the rest unchanged, and edited text reads back as the edited data.
@@ -28,7 +28,7 @@ pub fn check(bytes: &[u8]) {
         assert_eq!(again.around(), dialogue.around());
         assert!(again.items().eq(new.iter().chain(items.iter().skip(turns)).copied()), "{turns} by {new:?}");
         let edits: Vec<Edit> =
-            (0..numbers.below(MOST_EDITS)).filter_map(|_| edit(conversation, &mut numbers)).collect();
+            (0..numbers.below(MAX_EDITS)).filter_map(|_| edit(conversation, &mut numbers)).collect();
         let Ok(edited) = dialogue.edited(&edits) else { continue };
         assert!(Value::parse_body(&edited).is_ok());
         let again = Dialogue::read(format, &edited).unwrap();
@@ -41,7 +41,7 @@ pub fn check(bytes: &[u8]) {
 /// Returns how many items to replace, sometimes more than there are, and their replacements, which are copies of
 /// items.
 fn beginning<'i>(items: &[&'i str], numbers: &mut Numbers) -> (usize, Vec<&'i str>) {
-    let count = if items.is_empty() { 0 } else { numbers.below(MOST_ITEMS) };
+    let count = if items.is_empty() { 0 } else { numbers.below(MAX_ITEMS) };
     let new = (0..count).map(|_| *numbers.pick(items)).collect();
     (numbers.below(items.len() + 2), new)
 }

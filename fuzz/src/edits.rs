@@ -8,7 +8,7 @@ use crate::input::Numbers;
 /// Number of successive edits.
 const CHAIN: usize = 16;
 /// Maximum number of values to choose from.
-const MOST_PLACES: usize = 400;
+const MAX_PLACES: usize = 400;
 
 const NEW_VALUES: &[&str] =
     &["null", "17", "\"new \\u0000 \\\"text\\\"\"", "[1, {\"a\":[]}]", "{ \"b\" : {} }", "\"\""];
@@ -45,7 +45,7 @@ type Place = Vec<Step>;
 fn places(tree: &Value) -> Vec<Place> {
     let mut places: Vec<(Place, &Value)> = vec![(Vec::new(), tree)];
     let mut next = 0;
-    while next < places.len() && places.len() < MOST_PLACES {
+    while next < places.len() && places.len() < MAX_PLACES {
         let (place, value) = places[next].clone();
         next += 1;
         let inside = |step: Step| [place.as_slice(), &[step]].concat();

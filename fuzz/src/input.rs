@@ -51,11 +51,11 @@ pub(crate) fn parts(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Whether `serde_json` accepts the text as one JSON value. `None` if deep nesting may be the cause of a rejection.
 pub(crate) fn is_value(text: &[u8]) -> Option<bool> {
-    const MOST_OPENED: usize = 120;
+    const MAX_OPENED: usize = 120;
     let opened = text.iter().filter(|byte| matches!(byte, b'{' | b'[')).count();
     let Ok(text) = std::str::from_utf8(text) else { return Some(false) };
     match serde_json::from_str::<serde::de::IgnoredAny>(text) {
         Ok(_) => Some(true),
-        Err(_) => (opened <= MOST_OPENED).then_some(false),
+        Err(_) => (opened <= MAX_OPENED).then_some(false),
     }
 }

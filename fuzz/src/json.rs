@@ -8,7 +8,7 @@ use endmark_wire::json::{Kind, Value};
 use crate::input::{Numbers, is_value};
 
 /// Maximum number of values checked in a document.
-const MOST_VALUES: usize = 400;
+const MAX_VALUES: usize = 400;
 
 /// Values written into documents. None of them contains an escape that has two spellings.
 const NEW_VALUES: &[&str] = &["null", "-1.50e3", "\"new \\u0000 \\\"text\\\"\"", "[1, {\"a\":[]}]", "{}"];
@@ -64,7 +64,7 @@ struct Place<'a> {
 fn places(root: Value<'_>) -> Vec<Place<'_>> {
     let mut places = vec![Place { path: String::new(), value: root, parent: None }];
     let mut next = 0;
-    while next < places.len() && places.len() < MOST_VALUES {
+    while next < places.len() && places.len() < MAX_VALUES {
         let (path, value) = (places[next].path.clone(), places[next].value);
         next += 1;
         let mut inside: Vec<Place<'_>> = Vec::new();
@@ -83,7 +83,7 @@ fn places(root: Value<'_>) -> Vec<Place<'_>> {
             let parent = Some((path.clone(), value));
             inside.push(Place { path: format!("{path}[{position}]"), value: item, parent });
         }
-        inside.truncate(MOST_VALUES);
+        inside.truncate(MAX_VALUES);
         places.extend(inside);
     }
     for place in &places {

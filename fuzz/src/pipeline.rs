@@ -11,7 +11,7 @@ use endmark_text::Format;
 use crate::input::{Numbers, parts};
 
 /// A number of steps above the bound of any policy used here.
-const MOST_STEPS: usize = 400;
+const MAX_STEPS: usize = 400;
 
 /// Checks that a pipeline ends within its bounds, never changes what the client has and loses nothing.
 pub fn check(bytes: &[u8]) {
@@ -39,7 +39,7 @@ pub fn check(bytes: &[u8]) {
     let beginning = first.text.clone();
     let policy = PipelinePolicy { resume, max_corrections, may_change: letter(6) == b'c' };
     let mut pipeline = Pipeline::new(policy, demanded, validator, first);
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         let step = pipeline.next();
         assert_eq!(step, pipeline.next(), "stable until it is fed");
         match (step, answers.next().unwrap()) {

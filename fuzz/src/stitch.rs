@@ -7,7 +7,7 @@ use endmark_text::{Format, Verdict};
 use crate::input::parts;
 
 /// Maximum length in bytes of the glue between two parts, such as an indentation that was lost.
-const MOST_GLUE: usize = 64;
+const MAX_GLUE: usize = 64;
 
 /// Checks merged texts: the verdict is correct, the text begins with the settled prefix and contains only received
 /// bytes and glue. An error loses nothing.
@@ -85,10 +85,10 @@ fn merged(found: &Merged, initial: &str, continuation: &str, format: &Format) {
     assert!(found.text.is_char_boundary(seam.at), "{found:?}");
     assert!((0.0..=1.0).contains(&seam.confidence), "{found:?}");
     let received = initial.len() + continuation.len();
-    assert!(found.text.len() <= received + MOST_GLUE, "{found:?}");
+    assert!(found.text.len() <= received + MAX_GLUE, "{found:?}");
     assert!(seam.dropped_bytes <= received, "{found:?}");
     let glue = (found.text.len() + seam.dropped_bytes).checked_sub(received);
-    assert!(glue.is_some_and(|glue| glue <= MOST_GLUE), "{found:?}");
+    assert!(glue.is_some_and(|glue| glue <= MAX_GLUE), "{found:?}");
 }
 
 fn verified(attempt: &str, verified_len: usize, format: &Format) {
@@ -108,5 +108,5 @@ fn several(chunks: &[String], format: &Format, from: AskedFrom) {
         assert!(detect(found.text.as_bytes(), format).verdict.is_whole(), "{found:?}");
     }
     let received: usize = chunks.iter().map(String::len).sum();
-    assert!(found.text.len() <= received + MOST_GLUE * chunks.len(), "{found:?}");
+    assert!(found.text.len() <= received + MAX_GLUE * chunks.len(), "{found:?}");
 }

@@ -14,7 +14,7 @@ const UNIT: f64 = 1024.0;
 const DOUBT: f64 = 1.0;
 /// The number of steps of the fit, and the largest change of a weight in one step.
 const ROUNDS: usize = 150;
-const MOST_AT_ONCE: f64 = 4.0;
+const MAX_AT_ONCE: f64 = 4.0;
 /// What the names of weights of likelihood have in them.
 const LIKELIHOOD: &str = "AheadOf";
 
@@ -87,7 +87,7 @@ fn fitted(rows: &[Row], names: &[String]) -> Result<Vec<f64>, String> {
                 gradient += (row.right - probability) * row.values[at];
                 curvature += probability * (1.0 - probability) * row.values[at].powi(2);
             }
-            let better = weights[at] + (gradient / curvature).clamp(-MOST_AT_ONCE, MOST_AT_ONCE);
+            let better = weights[at] + (gradient / curvature).clamp(-MAX_AT_ONCE, MAX_AT_ONCE);
             let better = if name.contains(LIKELIHOOD) { better.max(0.0) } else { better };
             for (odds, row) in odds.iter_mut().zip(rows) {
                 *odds += (better - weights[at]) * row.values[at];

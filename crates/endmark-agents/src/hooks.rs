@@ -12,7 +12,7 @@ mod tool;
 
 pub use agent::{HookAgent, HookEvent, HookKind};
 pub use check::checks;
-pub use event::{Event, MOST_EVENT_BYTES};
+pub use event::{Event, MAX_EVENT_BYTES};
 pub use findings::findings;
 pub use install::{Change, HeldTo, Installation, PlannedChanges, plan};
 pub use ledger::ledger;

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::input::Input;
 
 /// The largest artifact that is read: a typical document has a thousandth of that.
-pub(crate) const MOST_BYTES: u64 = 256 << 20;
+pub(crate) const MAX_BYTES: u64 = 256 << 20;
 
 /// The requirements of an artifact.
 #[derive(Debug, Clone, Copy, Default)]

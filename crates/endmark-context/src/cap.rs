@@ -27,8 +27,8 @@ pub(crate) use json::tape as json_tape;
 pub use capper::{Capper, LARGEST_DOCUMENT_BYTES};
 pub use format::{Asked, FORMATS, Format};
 pub use limits::{
-    CountTokens, DEFAULT_MAX_CHARS, DEFAULT_MAX_ITEMS, Keep, LEAST_LIMIT, LimitError, Limits, READ_TOOL,
-    Unit, Way,
+    CountTokens, DEFAULT_MAX_CHARS, DEFAULT_MAX_ITEMS, Keep, LimitError, Limits, MIN_LIMIT, READ_TOOL, Unit,
+    Way,
 };
 
 /// A value within its limits.

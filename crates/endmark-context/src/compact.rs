@@ -46,15 +46,15 @@ pub use told::{NotTold, Told, question};
 /// tenths.
 const AFTER_TENTHS: u64 = 6;
 /// Least room of a summary, even if the budget leaves less: without a summary the condensed turns would be lost.
-const LEAST_ROOM_TOKENS: u64 = 64;
+const MIN_ROOM_TOKENS: u64 = 64;
 /// Most tokens for values in a summary. More room is no reason to keep values that nothing refers to.
-const MOST_VALUE_TOKENS: u64 = 8_000;
+const MAX_VALUE_TOKENS: u64 = 8_000;
 /// How many turns earlier the kept tail may begin, so that no call is separated from its result. The number of turns
 /// to keep applies if it is larger.
-const LEAST_BACK_TURNS: usize = 8;
+const MIN_BACK_TURNS: usize = 8;
 /// Least reduction of the history by a compaction, in tenths. It does not apply to the first compaction by share that
 /// condenses turns.
-const LEAST_GAIN_TENTHS: u64 = 2;
+const MIN_GAIN_TENTHS: u64 = 2;
 
 /// Result of a compaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -223,7 +223,7 @@ impl Machine<'_> {
     fn run(&self) -> Compacted {
         let material = self.material();
         let most = self.policy.keep_turns.max(1);
-        let (mut keep, mut most_back) = (most, most.max(LEAST_BACK_TURNS));
+        let (mut keep, mut most_back) = (most, most.max(MIN_BACK_TURNS));
         loop {
             let (plan, compacted) = self.attempt(keep, most_back, &material);
             let kept = self.conversation.turns.len().saturating_sub(plan.tail);
@@ -253,7 +253,7 @@ impl Machine<'_> {
         let sizes = Sizes::of(&after, self.policy.count);
         machine(&after, self.policy, &sizes, None).map_or(true, |machine| {
             let most = self.policy.keep_turns.max(1);
-            let (_, again) = machine.attempt(most, most.max(LEAST_BACK_TURNS), &machine.material());
+            let (_, again) = machine.attempt(most, most.max(MIN_BACK_TURNS), &machine.material());
             again.edits.is_empty()
         })
     }
@@ -309,11 +309,11 @@ impl Machine<'_> {
             messages,
             tokens: before.saturating_sub(kept),
             // If there is hardly room for the ledger, there is no room for a narrative.
-            lines: if self.goal() > kept + LEAST_ROOM_TOKENS { &lines } else { &[] },
+            lines: if self.goal() > kept + MIN_ROOM_TOKENS { &lines } else { &[] },
             earlier_calls: self.earlier_calls(&folded),
             ledger: &ledger,
             relevance,
-            most_value_tokens: self.policy.keep_share.is_none().then_some(MOST_VALUE_TOKENS),
+            most_value_tokens: self.policy.keep_share.is_none().then_some(MAX_VALUE_TOKENS),
         };
         let mut written = summary::Written::default();
         if !folded.is_empty() {
@@ -325,7 +325,7 @@ impl Machine<'_> {
         let is_first = self.fixed.summaries.is_empty();
         let limit = match self.policy.keep_share {
             Some(_) if is_first && !folded.is_empty() => self.history.saturating_sub(1),
-            _ => self.history - self.history * LEAST_GAIN_TENTHS / 10,
+            _ => self.history - self.history * MIN_GAIN_TENTHS / 10,
         };
         if after > limit {
             return (plan, Compacted::nothing(self.history, NotMade::TooLittleGain));
@@ -442,7 +442,7 @@ impl Machine<'_> {
 
     /// Returns the room of the summary.
     fn room(&self, kept: u64) -> u64 {
-        self.goal().saturating_sub(kept + TURN_TOKENS).max(LEAST_ROOM_TOKENS)
+        self.goal().saturating_sub(kept + TURN_TOKENS).max(MIN_ROOM_TOKENS)
     }
 
     /// Returns the tokens of the history after these edits, without its summary.

@@ -123,16 +123,16 @@ fn resolved(rule: &FieldRule, value: &Value, members: &Members) -> FieldRule {
 /// Whether a sibling of a text is longer and begins like it: `summary: "The harb…"` and `body: "The harbour …"`.
 fn has_longer_original(text: &str, members: &Members) -> bool {
     /// The most members that are compared: the time stays linear in the document.
-    const MOST_MEMBERS: usize = 64;
-    let texts = members.values().take(MOST_MEMBERS).filter_map(Value::as_str);
+    const MAX_MEMBERS: usize = 64;
+    let texts = members.values().take(MAX_MEMBERS).filter_map(Value::as_str);
     before_ellipsis(text).is_some_and(|before| {
-        before.len() >= LEAST_COMMON_BYTES
+        before.len() >= MIN_COMMON_BYTES
             && texts.filter(|other| other.len() > text.len()).any(|other| other.starts_with(before))
     })
 }
 
 /// A shorter common beginning may be a coincidence, in bytes.
-const LEAST_COMMON_BYTES: usize = 8;
+const MIN_COMMON_BYTES: usize = 8;
 
 /// Adds the marker to a text that has none, and returns the text's own size.
 fn marked(text: &mut String, rule: &FieldRule) -> Size {

@@ -11,7 +11,7 @@ use super::page::moved;
 /// Bytes that an answer needs for the warning about one list.
 const RESERVED_BYTES: usize = 600;
 /// The least room in which a text can be shortened, in bytes.
-const LEAST_TEXT_BYTES: usize = 512;
+const MIN_TEXT_BYTES: usize = 512;
 
 /// Returns the document within this many bytes: texts are shortened if that suffices, otherwise lists.
 pub(crate) fn within(document: &Document, max_response_bytes: usize) -> Document {
@@ -21,7 +21,7 @@ pub(crate) fn within(document: &Document, max_response_bytes: usize) -> Document
     }
     let without_data = Document { data: Value::Null, ..document.clone() }.to_json().len();
     let mut room = max_response_bytes.saturating_sub(without_data + RESERVED_BYTES);
-    while room > LEAST_TEXT_BYTES {
+    while room > MIN_TEXT_BYTES {
         let mut shortened = document.clone();
         let mut lists = Vec::new();
         if fit(&mut shortened.data, room, &FieldPath::data(), &mut lists).is_none() {
@@ -117,7 +117,7 @@ fn fit(value: &mut Value, room: usize, at: &FieldPath, lists: &mut Vec<Shortened
             Some(())
         }
         // Its beginning is kept when the whole answer is capped.
-        Value::String(_) => (room >= LEAST_TEXT_BYTES).then_some(()),
+        Value::String(_) => (room >= MIN_TEXT_BYTES).then_some(()),
         Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
 }

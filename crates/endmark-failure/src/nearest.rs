@@ -1,7 +1,7 @@
 //! The name that was probably meant.
 
 /// Below this share of equal characters two names have nothing to do with each other.
-const LEAST_LIKENESS: f64 = 0.6;
+const MIN_LIKENESS: f64 = 0.6;
 
 /// The known name that is most like this one, if any is much like it.
 ///
@@ -15,7 +15,7 @@ pub fn nearest(name: &str, known: impl IntoIterator<Item = String>) -> Option<St
     known
         .into_iter()
         .map(|candidate| (likeness(&candidate), candidate))
-        .filter(|(likeness, _)| *likeness >= LEAST_LIKENESS)
+        .filter(|(likeness, _)| *likeness >= MIN_LIKENESS)
         .max_by(|(left, _), (right, _)| left.total_cmp(right))
         .map(|(_, candidate)| candidate)
 }

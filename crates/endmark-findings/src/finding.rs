@@ -182,7 +182,7 @@ impl FindingId {
         let (name, number) = numbered(text);
         // Numeric types in code.
         let is_type = ["f16", "f32", "f64", "f128"].contains(&text);
-        if number.is_empty() || is_type || text.chars().count() > Self::MOST_CHARACTERS {
+        if number.is_empty() || is_type || text.chars().count() > Self::MAX_CHARACTERS {
             return None;
         }
         let word = name.trim_end_matches([' ', '-', '_', '.', '#']);
@@ -213,7 +213,7 @@ impl FindingId {
     pub fn named(text: &str) -> Option<Self> {
         let text = text.trim();
         let any = || {
-            let shown = text.chars().filter(|sign| !sign.is_control()).take(Self::MOST_CHARACTERS);
+            let shown = text.chars().filter(|sign| !sign.is_control()).take(Self::MAX_CHARACTERS);
             let text: String = shown.collect();
             let number = numbered(&text).1.parse().ok();
             (!text.is_empty()).then_some(Self { text, number })
@@ -222,7 +222,7 @@ impl FindingId {
     }
 
     /// The maximum length of a name.
-    const MOST_CHARACTERS: usize = 32;
+    const MAX_CHARACTERS: usize = 32;
 
     /// Returns the number in it, if it fits into a `u32`.
     pub fn number(&self) -> Option<u32> {

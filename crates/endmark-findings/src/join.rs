@@ -140,7 +140,7 @@ fn flow(member: &Member) -> Option<Flow<'_>> {
 }
 
 /// The maximum number of candidates with the same source and sink to compare. Further ones are not compared.
-const MOST_CANDIDATES: usize = 64;
+const MAX_CANDIDATES: usize = 64;
 
 /// Joins a member without weakness, location or lines with a matching one: another result of the same agent, same
 /// source and sink, no contradiction. Two findings of one result are never joined, because a result does not repeat a
@@ -162,12 +162,11 @@ fn attach(members: &[Member], sets: &mut Sets) {
         let member = &members[at];
         let Some(candidates) = flow(member).map(|flow| known.entry(flow).or_default()) else { continue };
         let mut own = HashSet::new();
-        for other in
-            candidates.iter().take(MOST_CANDIDATES).filter(|at| members[**at].result == member.result)
+        for other in candidates.iter().take(MAX_CANDIDATES).filter(|at| members[**at].result == member.result)
         {
             own.insert(sets.root(*other));
         }
-        let mut others = candidates.iter().take(MOST_CANDIDATES);
+        let mut others = candidates.iter().take(MAX_CANDIDATES);
         let found =
             others.find(|other| member.may_repeat(&members[**other]) && !own.contains(&sets.root(**other)));
         if let Some(other) = found {

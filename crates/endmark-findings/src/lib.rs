@@ -41,7 +41,7 @@ pub use progress::{CHECKPOINT_TURNS, MissingCheckpoints, missing_checkpoints};
 pub use protocol::{Protocol, ProtocolForm};
 pub use read::read;
 pub use recovery::{
-    Assignment, MOST_FINDINGS_OF_RETRY, NOT_NAMED, PastRun, Recovery, RecoveryPolicy, RecoveryState, Run,
+    Assignment, MAX_FINDINGS_OF_RETRY, NOT_NAMED, PastRun, Recovery, RecoveryPolicy, RecoveryState, Run,
     RunKind,
 };
 pub use report::{

@@ -36,7 +36,7 @@ pub struct LineRange {
 }
 
 /// The maximum number of places in one location. Further ones are ignored.
-const MOST_PLACES: usize = 64;
+const MAX_PLACES: usize = 64;
 
 impl Location {
     /// Parses `src/db/user.rs:41-58`, `user.rs#L41-L58`, `user.rs (lines 41 to 58)`, or several separated by commas.
@@ -148,7 +148,7 @@ fn places(text: &str) -> Vec<FileLines> {
     let text = text.replace("](", " (");
     let mut places: Vec<FileLines> = Vec::new();
     let mut lines_before = None;
-    for item in items(&text).into_iter().take(MOST_PLACES) {
+    for item in items(&text).into_iter().take(MAX_PLACES) {
         if let Some(lines) = bare(item) {
             // Lines without a file belong to the file before them, or to the first one after them.
             match places.last_mut() {

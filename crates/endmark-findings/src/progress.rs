@@ -8,7 +8,7 @@ use super::transcript::Checkpoint;
 pub const CHECKPOINT_TURNS: u32 = 10;
 
 /// The maximum number of missing checkpoints to list. Further ones are only counted.
-const MOST_NAMED: usize = 1_000;
+const MAX_NAMED: usize = 1_000;
 
 /// The missing checkpoints (AR-3).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -37,5 +37,5 @@ pub fn missing_checkpoints(checkpoints: &[Checkpoint], turn: Option<u32>) -> Mis
     let count = last - u32::try_from(due).unwrap_or(u32::MAX).min(last);
     let missing =
         (1..=last).filter(|step| !there.contains(step)).map(|step| step.saturating_mul(CHECKPOINT_TURNS));
-    MissingCheckpoints { turns: missing.take(MOST_NAMED).collect(), count }
+    MissingCheckpoints { turns: missing.take(MAX_NAMED).collect(), count }
 }

@@ -33,7 +33,7 @@ use json::{JsonEffect, Parsed, PendingJson};
 use lines::{Line, lines};
 
 /// The maximum number of remarks per kind. Further ones are only counted, so that no kind hides another.
-const MOST_REMARKS: usize = 200;
+const MAX_REMARKS: usize = 200;
 
 /// The maximum length of a quoted line in a remark, in characters.
 const SHOWN: usize = 60;
@@ -114,7 +114,7 @@ struct Remarks {
 impl Remarks {
     fn add(&mut self, kind: RemarkKind, text: &str, position: Position) {
         let of_kind = self.of_kind.entry(kind).or_default();
-        if *of_kind == MOST_REMARKS {
+        if *of_kind == MAX_REMARKS {
             self.omitted += 1;
             return;
         }

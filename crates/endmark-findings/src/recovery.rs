@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::transcript::{AgentResult, Cut, is_named, letters};
 
 /// The maximum number of findings in a retry after a severe cut (AR-4).
-pub const MOST_FINDINGS_OF_RETRY: u32 = 5;
+pub const MAX_FINDINGS_OF_RETRY: u32 = 5;
 
 /// Placeholder for the dimensions of an agent that names none.
 pub const NOT_NAMED: &str = "(not named)";
@@ -267,7 +267,7 @@ impl Recovery {
             kind: RunKind::Retry,
             dimensions: half.to_vec(),
             max_turns: run.max_turns.map(|turns| turns.div_ceil(2).max(1)),
-            max_findings: Some(MOST_FINDINGS_OF_RETRY),
+            max_findings: Some(MAX_FINDINGS_OF_RETRY),
             ..run.clone()
         });
     }

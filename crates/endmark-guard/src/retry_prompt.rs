@@ -7,15 +7,15 @@ use crate::finding::{Assessment, Finding};
 use crate::outcome::AttemptVerdict;
 
 /// The maximum number of findings to list. The others are counted.
-const MOST_FINDINGS: usize = 40;
+const MAX_FINDINGS: usize = 40;
 /// The maximum number of headings to list. The others are counted.
-const MOST_HEADINGS: usize = 40;
+const MAX_HEADINGS: usize = 40;
 /// The maximum length of a title, in characters.
 const TITLE_CHARACTERS: usize = 80;
 /// The maximum length of the agent's last message, in characters. Its beginning states what the agent did.
 const SAID_CHARACTERS: usize = 600;
 /// The maximum number of evidence lines.
-const MOST_EVIDENCE: usize = 8;
+const MAX_EVIDENCE: usize = 8;
 
 /// The parameters of a retry prompt. The prompt quotes single lines of the artifact, and never repeats it.
 #[derive(Debug, Clone, Copy)]
@@ -73,11 +73,11 @@ impl RetryPrompt<'_> {
         let lines = artifact.body().lines().filter(|line| !line.trim().is_empty()).count();
         let _ = writeln!(text, "\nWhat it has: {lines} lines that are not blank.");
         let headings = artifact.outline().headings();
-        for heading in headings.iter().take(MOST_HEADINGS) {
+        for heading in headings.iter().take(MAX_HEADINGS) {
             let _ = writeln!(text, "- section: {}", clipped(heading.title.trim(), TITLE_CHARACTERS));
         }
-        if headings.len() > MOST_HEADINGS {
-            let _ = writeln!(text, "- and {} further sections", headings.len() - MOST_HEADINGS);
+        if headings.len() > MAX_HEADINGS {
+            let _ = writeln!(text, "- and {} further sections", headings.len() - MAX_HEADINGS);
         }
     }
 
@@ -91,10 +91,10 @@ impl RetryPrompt<'_> {
             return;
         }
         let _ = writeln!(text, "\nWhat it lacks:");
-        for finding in findings.iter().take(MOST_FINDINGS) {
+        for finding in findings.iter().take(MAX_FINDINGS) {
             let _ = writeln!(text, "- {}", line_of(finding));
         }
-        let more = self.report.count().saturating_sub(MOST_FINDINGS);
+        let more = self.report.count().saturating_sub(MAX_FINDINGS);
         if more > 0 {
             let _ = writeln!(text, "- and {more} further findings of these kinds");
         }
@@ -113,7 +113,7 @@ impl RetryPrompt<'_> {
             AttemptVerdict::Bypassed => "its calls did not go through the gateway of its run",
         };
         let _ = writeln!(text, "\nWhat was done: in the last attempt {ended}.");
-        for evidence in self.evidence.iter().take(MOST_EVIDENCE) {
+        for evidence in self.evidence.iter().take(MAX_EVIDENCE) {
             let _ = writeln!(text, "- {evidence}");
         }
         let said = self.said.trim();

@@ -121,7 +121,7 @@ pub enum RunStep {
 }
 
 /// The maximum number of consecutive attempts without any change.
-const MOST_WITHOUT_PROGRESS: u32 = 2;
+const MAX_WITHOUT_PROGRESS: u32 = 2;
 
 /// One run, from `queued` to a final state.
 ///
@@ -326,7 +326,7 @@ impl Run {
             verdict: attempted.verdict,
             is_at_risk: self.risk == Risk::Exceeded,
             tries_left: self.limits.attempts.get().saturating_sub(self.attempt),
-            is_without_progress: self.without_progress >= MOST_WITHOUT_PROGRESS,
+            is_without_progress: self.without_progress >= MAX_WITHOUT_PROGRESS,
             ceiling,
         });
         notices.extend(self.finish(decision));

@@ -69,7 +69,7 @@ pub use keys::{Key, KeyBook, KeyBudget, KeyError, KeyOfSecret, KeySecret, KeySta
 pub use ledger::OpenCall;
 pub use location::{LocationError, StoreLocation};
 pub use outputs::{
-    CapRequest, EachChunk, Handle, Keeper, LEAST_SHARE, NewOutput, OutputDraft, cap_and_keep,
+    CapRequest, EachChunk, Handle, Keeper, MIN_SHARE, NewOutput, OutputDraft, cap_and_keep,
     cap_chunks_and_keep, note_read, one_limit, refused, share, size, unreadable,
 };
 pub use recorder::Recorder;

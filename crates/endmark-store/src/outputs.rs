@@ -14,7 +14,7 @@ pub use draft::OutputDraft;
 pub use handle::Handle;
 pub use keeper::Keeper;
 pub use reading::{note_read, unreadable};
-pub use share::{LEAST_SHARE, share, size};
+pub use share::{MIN_SHARE, share, size};
 
 /// A new output to be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]

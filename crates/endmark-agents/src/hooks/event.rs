@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::agent::HookAgent;
 
 /// The largest event that is read. Agents cut results long before.
-pub const MOST_EVENT_BYTES: u64 = 256 << 20;
+pub const MAX_EVENT_BYTES: u64 = 256 << 20;
 
 /// The states of a finished task, which will not wake the agent.
 const ENDED: [&str; 6] = ["completed", "failed", "killed", "stopped", "cancelled", "canceled"];

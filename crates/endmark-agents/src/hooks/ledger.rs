@@ -17,13 +17,13 @@ use super::attempts::{folder, forget_old, kept, kept_for, name_of, put, unusable
 use super::event::Event;
 
 /// Claude Code moves a longer text to a file, of which the model sees the beginning.
-const MOST_CHARS: usize = 9_500;
+const MAX_CHARS: usize = 9_500;
 /// The initial number of tokens; fewer if the text has too many characters.
 const ROOM_TOKENS: u64 = 2_800;
 /// How often that number is corrected.
 const ATTEMPTS: usize = 5;
 /// A longer transcript is not read.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 
 /// Returns the answer to the event: the ledger, when the session continues after a compaction.
 pub fn ledger(event: &Event, settings: &Settings) -> Result<Option<Value>, CommandError> {
@@ -46,9 +46,9 @@ pub fn ledger(event: &Event, settings: &Settings) -> Result<Option<Value>, Comma
 }
 
 fn transcript_of(path: &Path) -> Result<Vec<u8>, CommandError> {
-    read_regular(path, MOST_BYTES).map_err(|source| match source.kind() {
+    read_regular(path, MAX_BYTES).map_err(|source| match source.kind() {
         io::ErrorKind::FileTooLarge => {
-            let message = format!("`{}` has more than {MOST_BYTES} bytes", path.display());
+            let message = format!("`{}` has more than {MAX_BYTES} bytes", path.display());
             CommandError::input("too_large", message, "Name only the part with the result.")
         }
         _ => CommandError::Read { path: path.into(), source },
@@ -67,11 +67,11 @@ fn ledger_of_transcript(transcript: &str) -> Result<Option<String>, CommandError
             return Ok(None);
         };
         let chars = ledger.chars().count();
-        if chars <= MOST_CHARS {
+        if chars <= MAX_CHARS {
             return Ok(Some(ledger));
         }
         // Slightly less than would just fit, since tokens differ in length.
-        room = room * (MOST_CHARS * 9 / 10) as u64 / chars as u64;
+        room = room * (MAX_CHARS * 9 / 10) as u64 / chars as u64;
     }
     Err(CommandError::input("too_large", "the ledger cannot be made short enough", "Nothing is given back."))
 }

@@ -6,14 +6,14 @@ use std::path::{Component, Path};
 
 use endmark_failure::CommandError;
 use endmark_process::read_regular;
-use endmark_store::{CapRequest, Keeper, LEAST_SHARE, cap_and_keep, share, size};
+use endmark_store::{CapRequest, Keeper, MIN_SHARE, cap_and_keep, share, size};
 use serde_json::Value;
 
 use super::agent::{HookAgent, ShortenedResult};
 use super::event::Event;
 
 /// The largest printed output that is read.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 
 /// Caps the result in an event, and keeps it in full. Returns `None` if the result is small enough or cannot be
 /// shortened. `warn` gets messages for its user.
@@ -70,7 +70,7 @@ impl ResultCapping<'_> {
         let mut found = texts::texts_in(&mut value);
         let sizes: Vec<usize> = found.iter().map(|text| size(text, unit)).collect();
         let Some(share) = share(&sizes, self.asked.limits.most) else { return Ok(None) };
-        if share < LEAST_SHARE {
+        if share < MIN_SHARE {
             let message = "the result has too many texts to shorten each of them";
             return Err(CommandError::input("too_many_texts", message, "It stays as it is."));
         }
@@ -112,6 +112,6 @@ fn with_all_that_was_printed(event: &Event) -> Value {
 }
 
 fn read(path: &Path) -> Option<String> {
-    let bytes = read_regular(path, MOST_BYTES).ok()?;
+    let bytes = read_regular(path, MAX_BYTES).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }

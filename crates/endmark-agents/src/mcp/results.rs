@@ -5,7 +5,7 @@
 use endmark_context::cap::{Asked as Format, Capped, READ_TOOL};
 use endmark_envelope::{FieldPath, Warning};
 use endmark_failure::CommandError;
-use endmark_store::{CapRequest, Keeper, LEAST_SHARE, cap_and_keep, share, size};
+use endmark_store::{CapRequest, Keeper, MIN_SHARE, cap_and_keep, share, size};
 use endmark_wire::edit::{EditError, Edits};
 use endmark_wire::json::{Kind, Value};
 use jsonschema::Validator;
@@ -113,7 +113,7 @@ impl ResultCapping<'_> {
         Ok(is_changed.then(|| finished(edits)))
     }
 
-    /// Shortens texts that together exceed the limit. If the share of each text would be below [`LEAST_SHARE`], they
+    /// Shortens texts that together exceed the limit. If the share of each text would be below [`MIN_SHARE`], they
     /// are joined into one text. A `note` becomes the last item of the result's content.
     fn shorten(
         &mut self,
@@ -127,20 +127,20 @@ impl ResultCapping<'_> {
         let (most, unit) = (limits.most, limits.unit);
         let sizes: Vec<usize> = texts.iter().map(|part| size(&part.text, unit)).collect();
         let share = share(&sizes, most);
-        if let Some(note) = note.as_deref().filter(|_| share.is_none_or(|share| share >= LEAST_SHARE)) {
+        if let Some(note) = note.as_deref().filter(|_| share.is_none_or(|share| share >= MIN_SHARE)) {
             match result.and_then(|result| result.field("content")).filter(|it| it.kind() == Kind::Array) {
                 Some(_) => edits.push("result.content", note)?,
                 None => edits.set("result.content", &format!("[{note}]"))?,
             }
         }
         let Some(share) = share else { return Ok(false) };
-        if let Some(result) = result.filter(|_| share < LEAST_SHARE) {
+        if let Some(result) = result.filter(|_| share < MIN_SHARE) {
             let joined: Vec<&str> = texts.iter().map(|part| part.text.as_str()).collect();
             let text = self.capped(&joined.join("\n"), *format, most)?;
             edits.set("result.content", &with_one_text(result, &text, note))?;
             return Ok(true);
         }
-        let share = share.max(LEAST_SHARE.min(most));
+        let share = share.max(MIN_SHARE.min(most));
         for (part, _) in texts.iter().zip(&sizes).filter(|(_, size)| **size > share) {
             let text = quoted(&self.capped(&part.text, *format, share)?);
             let is_item = part.is_item;

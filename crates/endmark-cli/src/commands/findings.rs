@@ -45,14 +45,14 @@ fn data<T: Serialize>(
 }
 
 /// The most remarks that get a warning each.
-const MOST_WARNINGS: usize = 40;
+const MAX_WARNINGS: usize = 40;
 
 /// Returns ignored or misunderstood input as warnings with file, line and column.
 fn warnings(remarks: &[(&str, &Remark)], omitted: usize) -> Vec<Warning> {
-    let shown = remarks.iter().take(MOST_WARNINGS).map(|(origin, remark)| {
+    let shown = remarks.iter().take(MAX_WARNINGS).map(|(origin, remark)| {
         Warning::notice(remark.kind.name().to_uppercase(), format!("{origin}: {remark}"))
     });
-    let more = remarks.len().saturating_sub(MOST_WARNINGS) + omitted;
+    let more = remarks.len().saturating_sub(MAX_WARNINGS) + omitted;
     let more =
         (more > 0).then(|| Warning::notice("MORE_REMARKS", format!("{more} more remarks of this kind")));
     shown.chain(more).collect()

@@ -14,7 +14,7 @@ use crate::arguments::guard as arguments;
 use crate::arguments::guard::GuardForm;
 
 use crate::context::Context;
-use crate::criteria::{self, Demands, MOST_BYTES, is_standard_input, name_of, text_of};
+use crate::criteria::{self, Demands, MAX_BYTES, is_standard_input, name_of, text_of};
 use crate::input::Input;
 use crate::view::answer::{Answer, Outcome, to_data};
 use crate::view::paint::{Paint, Painter};
@@ -55,7 +55,7 @@ fn judge(context: &Context, guard: &Guard, file: &Path) -> Result<Assessment, Co
         }
         opened => opened.map_err(criteria::with_next_step)?,
     };
-    let text = text_of(file, input.bytes_up_to(MOST_BYTES).map_err(criteria::with_next_step)?)?;
+    let text = text_of(file, input.bytes_up_to(MAX_BYTES).map_err(criteria::with_next_step)?)?;
     let artifact = if is_standard_input(file) {
         Artifact::read(&text)
     } else {

@@ -4,7 +4,7 @@ pub(crate) mod install;
 
 use std::io;
 
-use endmark_agents::hooks::{self, Event, HookKind, MOST_EVENT_BYTES, StopRequest};
+use endmark_agents::hooks::{self, Event, HookKind, MAX_EVENT_BYTES, StopRequest};
 use endmark_failure::CommandError;
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ pub(crate) fn run(context: &Context, arguments: &Hook) -> Result<Outcome, Comman
 }
 
 fn event(context: &Context) -> Result<Event, CommandError> {
-    Event::read(&Input::open(None, context.terminal)?.bytes_up_to(MOST_EVENT_BYTES)?)
+    Event::read(&Input::open(None, context.terminal)?.bytes_up_to(MAX_EVENT_BYTES)?)
 }
 
 fn tool(context: &Context, arguments: &Tool) -> Result<Option<Value>, CommandError> {
@@ -66,7 +66,7 @@ fn stop(context: &Context, arguments: &Stop) -> Result<Option<Value>, CommandErr
     let path = resolved(named);
     let text = match Input::open_file(&path, context.terminal) {
         Err(CommandError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
-        opened => Some(criteria::text_of(&path, opened?.bytes_up_to(criteria::MOST_BYTES)?)?),
+        opened => Some(criteria::text_of(&path, opened?.bytes_up_to(criteria::MAX_BYTES)?)?),
     };
     let stopped = StopRequest {
         agent,

@@ -21,7 +21,7 @@ use crate::view::runs::{self, Report, data_of};
 use crate::view::table::Layout;
 
 /// The most events of a run that are shown.
-const MOST_EVENTS: u32 = 10_000;
+const MAX_EVENTS: u32 = 10_000;
 
 /// Lists runs, shows one, or watches them.
 pub(crate) fn run(context: &Context, arguments: &arguments::Runs) -> Result<Outcome, CommandError> {
@@ -77,7 +77,7 @@ fn shown(reader: &Reader, id: &str, outputs: &Path, layout: Layout) -> Result<An
         return Ok(Answer::no(Value::Null, "not_found", message, Some(hint)));
     };
     let run = AgentRun::from(run);
-    let events = reader.run_events(Some(&run.id), 0, MOST_EVENTS).map_err(failed)?;
+    let events = reader.run_events(Some(&run.id), 0, MAX_EVENTS).map_err(failed)?;
     let events: Vec<RunEventReport> = events.into_iter().map(RunEventReport::from).collect();
     let output_folder = Some(outputs.join(&run.id)).filter(|folder| folder.is_dir());
     let output_folder = output_folder.map(|folder| folder.display().to_string());

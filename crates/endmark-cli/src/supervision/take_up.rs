@@ -19,9 +19,9 @@ use crate::context::{Context, configuration_warnings};
 use crate::view::answer::Answer;
 
 /// How many runs are searched for lost ones.
-const MOST_RUNS: u32 = 10_000;
+const MAX_RUNS: u32 = 10_000;
 /// How many events of a run are read.
-const MOST_EVENTS: u32 = 100_000;
+const MAX_EVENTS: u32 = 100_000;
 /// How often to check whether the old agent is gone.
 ///
 /// It is stopped within two seconds of its supervisor, and killed after its grace period. These checks last longer.
@@ -44,7 +44,7 @@ pub(crate) fn take_up(
     let shared = Shared { context, models: Arc::new(models(&effective.settings)), transcripts: &transcripts };
     let mut tasks = Vec::new();
     for stored in chosen(&reader, arguments)? {
-        let events = reader.run_events(Some(&stored.run.id), 0, MOST_EVENTS).map_err(failed)?;
+        let events = reader.run_events(Some(&stored.run.id), 0, MAX_EVENTS).map_err(failed)?;
         tasks.push(task_of(&shared, &stored, TakenUp::of(&stored, &events))?);
     }
     let telling = Telling::new(context.terminal, arguments.events.as_deref(), &effective.settings.runs)?;
@@ -68,7 +68,7 @@ pub(crate) fn take_up(
 fn chosen(reader: &Reader, arguments: &Resume) -> Result<Vec<StoredRun>, CommandError> {
     let failed = |error: StoreError| CommandError::of_store(&error);
     if arguments.all {
-        let mut runs = reader.runs(MOST_RUNS).map_err(failed)?;
+        let mut runs = reader.runs(MAX_RUNS).map_err(failed)?;
         // Newest run first: a lost run is skipped if a newer run has the same artifact.
         let mut seen = HashSet::new();
         runs.retain(|stored| seen.insert(artifact(stored)) && TakenUp::of(stored, &[]).is_some());

@@ -84,7 +84,7 @@ const ODD_ONE_IN: usize = 20;
 /// This many odd bytes never make a value binary: a log has a NUL byte where a writer was killed.
 const ALWAYS_ALLOWED_ODD_BYTES: usize = 4;
 /// Least number of records in a table.
-const LEAST_RECORDS: usize = 3;
+const MIN_RECORDS: usize = 3;
 /// Longest column name, in words.
 const LONGEST_NAME_WORDS: usize = 5;
 
@@ -190,7 +190,7 @@ fn delimiter_of(text: &str) -> Option<char> {
     csv::DELIMITERS.into_iter().find(|delimiter| {
         let columns = records.first().map_or(0, |record| csv::fields(record, *delimiter).count());
         let is_like = |record: &String| csv::fields(record, *delimiter).count() == columns;
-        columns > 1 && records.len() >= LEAST_RECORDS && records.iter().all(is_like)
+        columns > 1 && records.len() >= MIN_RECORDS && records.iter().all(is_like)
     })
 }
 

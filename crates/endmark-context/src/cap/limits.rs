@@ -78,7 +78,7 @@ pub const DEFAULT_MAX_CHARS: usize = 200_000;
 /// Default limit of items (CX-5).
 pub const DEFAULT_MAX_ITEMS: usize = 500;
 /// Smallest limit, in any unit: a marker must have room.
-pub const LEAST_LIMIT: usize = 80;
+pub const MIN_LIMIT: usize = 80;
 /// Additional room of a marker that names the command for reading the rest.
 const HANDLE_ROOM: usize = 40;
 
@@ -117,8 +117,8 @@ impl Default for Limits {
 impl Limits {
     /// Checks that a marker has room within the limits.
     pub fn check(&self) -> Result<(), LimitError> {
-        if self.most < LEAST_LIMIT {
-            return Err(LimitError::TooSmall { most: self.most, least: LEAST_LIMIT });
+        if self.most < MIN_LIMIT {
+            return Err(LimitError::TooSmall { most: self.most, least: MIN_LIMIT });
         }
         if self.max_items == 0 { Err(LimitError::NoItems) } else { Ok(()) }
     }
@@ -126,7 +126,7 @@ impl Limits {
     /// Returns the handle, if a marker has room for it. Warnings always contain it.
     pub(super) fn shown_handle(&self) -> Option<&str> {
         let handle = self.handle.as_deref();
-        handle.filter(|handle| self.most >= LEAST_LIMIT + HANDLE_ROOM + handle.len())
+        handle.filter(|handle| self.most >= MIN_LIMIT + HANDLE_ROOM + handle.len())
     }
 
     /// Returns the text after the first marker: how to read the rest, if there is room for that.
@@ -169,7 +169,7 @@ impl Limits {
             let rendered = render(size);
             let tokens = count(text(&rendered));
             // At this size a character is at least as large as its marker, and nothing is left of the value.
-            if tokens <= self.most || size <= LEAST_LIMIT / 2 {
+            if tokens <= self.most || size <= MIN_LIMIT / 2 {
                 return rendered;
             }
             let scaled = size as u128 * self.most as u128 / tokens as u128;

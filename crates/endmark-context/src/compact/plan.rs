@@ -7,7 +7,7 @@ use super::summary::{self, Summary};
 use crate::conversation::{Content, Conversation, Pairs, Place, Role};
 
 /// Smallest limit to which a result is shortened, in tokens.
-const LEAST_RESULT_TOKENS: u64 = 90;
+const MIN_RESULT_TOKENS: u64 = 90;
 /// Fewer turns stay before results are shortened below this limit, in tokens.
 const COMFORTABLE_RESULT_TOKENS: u64 = 250;
 /// With a share: part of the budget that the ledger may claim before turns give way, in tenths. Turns that always
@@ -180,7 +180,7 @@ impl Planner<'_> {
         // If nothing else can give way, the summary and the results divide the rest by their sizes.
         let claim = if fits { claim } else { claim.min(available * wanted / (wanted + all).max(1)) };
         let level = level(&results, available.saturating_sub(claim));
-        Plan { tail, result_tokens: Some(level.max(LEAST_RESULT_TOKENS)), fits }
+        Plan { tail, result_tokens: Some(level.max(MIN_RESULT_TOKENS)), fits }
     }
 
     /// Returns the turns that always stay.

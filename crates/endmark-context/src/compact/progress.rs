@@ -1,10 +1,10 @@
 //! Stops attempts on a conversation that compaction does not shrink (CX-1).
 
-use super::LEAST_GAIN_TENTHS;
+use super::MIN_GAIN_TENTHS;
 use super::receipt::{NotMade, Receipt};
 
 /// Number of attempts in a row without progress after which compaction stops.
-const MOST_IN_VAIN: u8 = 3;
+const MAX_IN_VAIN: u8 = 3;
 
 /// Outcome of the attempts to compact one conversation as it grew.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -19,13 +19,13 @@ pub struct Progress {
 impl Progress {
     /// Returns why compaction has stopped, after the newest attempts failed.
     pub fn stopped(&self) -> Option<NotMade> {
-        self.why.filter(|_| self.in_vain >= MOST_IN_VAIN)
+        self.why.filter(|_| self.in_vain >= MAX_IN_VAIN)
     }
 
     /// Records that a planned compaction could not be carried out: another attempt would fail the same way.
     pub fn fail(&mut self, receipt: &Receipt) {
         *self = Self {
-            in_vain: MOST_IN_VAIN,
+            in_vain: MAX_IN_VAIN,
             tokens: receipt.tokens_before,
             was_over_budget: true,
             why: Some(NotMade::NotWritten),
@@ -35,7 +35,7 @@ impl Progress {
     /// Like [`Self::stopped`], for a history of `tokens` tokens. Attempts resume once new turns are a fifth of the
     /// history. They also resume once the history first exceeds the budget, since more gives way then.
     pub(super) fn stops(&self, tokens: u64, budget: u64) -> Option<NotMade> {
-        let has_grown = tokens * (10 - LEAST_GAIN_TENTHS) >= self.tokens * 10;
+        let has_grown = tokens * (10 - MIN_GAIN_TENTHS) >= self.tokens * 10;
         let is_newly_over = tokens > budget && !self.was_over_budget;
         self.stopped().filter(|_| !has_grown && !is_newly_over)
     }

@@ -6,7 +6,7 @@ use super::anchors;
 use crate::conversation::{Conversation, Role};
 
 /// Shorter words do not indicate a topic.
-const LEAST_WORD_CHARS: usize = 4;
+const MIN_WORD_CHARS: usize = 4;
 
 /// Evidence for keeping the values under a name.
 #[derive(Debug, Clone, Default)]
@@ -45,7 +45,7 @@ impl Relevance {
 /// Returns the words of a text or a name, in lower case and without a plural `s`.
 fn words_of(text: &str) -> impl Iterator<Item = String> {
     let words = text.split(|character: char| !character.is_alphabetic());
-    words.filter(|word| word.chars().nth(LEAST_WORD_CHARS - 1).is_some()).map(|word| {
+    words.filter(|word| word.chars().nth(MIN_WORD_CHARS - 1).is_some()).map(|word| {
         let lower = word.to_lowercase();
         lower.strip_suffix('s').map_or_else(|| lower.clone(), str::to_owned)
     })

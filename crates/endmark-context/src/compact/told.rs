@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use super::policy::Count;
 use super::{Compacted, summary};
-use crate::cap::{Asked, LEAST_LIMIT, Limits, cap};
+use crate::cap::{Asked, Limits, MIN_LIMIT, cap};
 use crate::conversation::{Content, Conversation, Part, Role};
 
 /// Text of the question, before the material.
@@ -154,7 +154,7 @@ fn shown(conversation: &Conversation<'_>, turn: usize) -> Vec<String> {
 }
 
 fn short(text: &str) -> String {
-    let limits = Limits { most: PART_LIMIT_CHARS.max(LEAST_LIMIT), ..Limits::default() };
+    let limits = Limits { most: PART_LIMIT_CHARS.max(MIN_LIMIT), ..Limits::default() };
     // This cannot fail: the input is text, and the limit has room for a marker.
     cap(text.as_bytes(), Asked::default(), &limits).map_or_else(|_| String::new(), |capped| capped.text)
 }

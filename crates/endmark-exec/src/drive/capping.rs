@@ -2,7 +2,7 @@
 
 use std::io::{Cursor, ErrorKind, Read};
 
-use endmark_context::cap::LEAST_LIMIT;
+use endmark_context::cap::MIN_LIMIT;
 use endmark_envelope::{FieldPath, TRUNCATION_MARKER, Warning};
 use endmark_failure::CommandError;
 use endmark_process::FinishedCommand;
@@ -63,7 +63,7 @@ impl CapPlan {
         let mut asked = self.asked.clone();
         if marks_text(&data, unended(ran)) {
             // The marker after it counts within the limit, in any unit.
-            asked.limits.most = asked.limits.most.saturating_sub(TRUNCATION_MARKER.len()).max(LEAST_LIMIT);
+            asked.limits.most = asked.limits.most.saturating_sub(TRUNCATION_MARKER.len()).max(MIN_LIMIT);
         }
         let (printed, handle) = cap_chunks_and_keep(
             |take| each_chunk(&mut source, take),

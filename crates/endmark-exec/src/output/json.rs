@@ -12,7 +12,7 @@ use super::{Data, IncompleteValue, JsonFault, NO_OUTPUT, text};
 use endmark_process::Captured;
 
 /// The most open brackets that are reported, the innermost first.
-const MOST_CUTS: usize = 16;
+const MAX_CUTS: usize = 16;
 
 /// How many values are expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,7 +163,7 @@ fn cuts(captured: &Captured, completed: &CompletedText, shape: Shape) -> Vec<Inc
         message: format!("{why}: this is its beginning"),
     };
     let places = completed.unfinished();
-    let skipped = places.len().saturating_sub(MOST_CUTS);
+    let skipped = places.len().saturating_sub(MAX_CUTS);
     let inner = places.skip(skipped).map(|place| IncompleteValue {
         pointer: format!("{prefix}{}", place.pointer),
         original: None,

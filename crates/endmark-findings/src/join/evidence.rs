@@ -8,7 +8,7 @@ use crate::finding::{Finding, OtherField};
 pub(crate) type Piece<'a> = (&'a str, bool);
 
 /// The maximum number of pieces to compare. More pieces may contain repetitions, but nothing is lost.
-const MOST_PIECES: usize = 512;
+const MAX_PIECES: usize = 512;
 
 /// Joins distinct texts.
 pub(crate) fn joined_text<'a>(pieces: impl IntoIterator<Item = Piece<'a>>) -> Option<String> {
@@ -21,7 +21,7 @@ pub(crate) fn joined_text<'a>(pieces: impl IntoIterator<Item = Piece<'a>>) -> Op
 pub(crate) fn distinct<'a>(pieces: impl IntoIterator<Item = Piece<'a>>) -> Vec<&'a str> {
     let mut known = HashSet::new();
     let pieces: Vec<Piece<'a>> = pieces.into_iter().filter(|(text, _)| known.insert(*text)).collect();
-    let lines: Vec<String> = pieces.iter().take(MOST_PIECES).map(|(text, _)| format!("\n{text}\n")).collect();
+    let lines: Vec<String> = pieces.iter().take(MAX_PIECES).map(|(text, _)| format!("\n{text}\n")).collect();
     let is_there = |own: &String, is_cut: bool| {
         let begun = &own[..own.len() - 1];
         let mut longer = lines.iter().filter(|other| other.len() > own.len());

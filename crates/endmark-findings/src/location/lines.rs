@@ -4,11 +4,11 @@ use super::LineRange;
 use crate::vocabulary::list_of;
 
 /// The number of candidate positions that are searched for line numbers.
-const MOST_SIGNS: usize = 256;
+const MAX_SIGNS: usize = 256;
 
 /// Returns the first lines after punctuation or a word: `:41-58`, `#L41-L58`, ` (line 41)`, ` lines 41 to 58`.
 pub(super) fn lines_in(text: &str) -> Option<LineRange> {
-    let signs = text.char_indices().filter(|(_, sign)| !sign.is_alphanumeric()).take(MOST_SIGNS);
+    let signs = text.char_indices().filter(|(_, sign)| !sign.is_alphanumeric()).take(MAX_SIGNS);
     let behind =
         signs.map(|(at, sign)| (sign, text[at + sign.len_utf8()..].trim_start_matches([' ', '[', '('])));
     let named = behind.chain([(' ', text)]).find_map(|(sign, rest)| {

@@ -18,7 +18,7 @@ use crate::turn::Alarm;
 
 /// Minimum rate of a body in bytes a second, after the time that any body has: a hundredth of a slow mobile
 /// connection, and a hundred times the rate of clients that only want to hold a place.
-const LEAST_RATE: u64 = 1024;
+const MIN_RATE: u64 = 1024;
 
 /// Why a body was not read to its end.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -37,7 +37,7 @@ impl BodyFailure {
         match self {
             Self::TooLong(most) => Refusal::UploadTooLong(*most),
             Self::Late => Refusal::BodyLost(format!(
-                "nothing came for {:?}, or less than {LEAST_RATE} bytes a second",
+                "nothing came for {:?}, or less than {MIN_RATE} bytes a second",
                 limits.idle.min(limits.body)
             )),
             Self::Malformed(fault) => Refusal::Malformed(fault.clone()),
@@ -91,7 +91,7 @@ impl ClientBody {
     /// Returns until when the next bytes must arrive if the wait began at `since`. Only time counts during which the
     /// gateway waited: a slow upstream is not the client's fault.
     fn deadline(&self, since: Instant) -> Instant {
-        let allowed = self.patience + Duration::from_secs(self.received / LEAST_RATE);
+        let allowed = self.patience + Duration::from_secs(self.received / MIN_RATE);
         since + self.idle.min(allowed.saturating_sub(self.waited))
     }
 }

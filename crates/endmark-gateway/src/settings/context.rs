@@ -7,17 +7,17 @@ use endmark_context::compact::{
 use endmark_setting::{AtLeast, Flag, settings};
 
 /// The lowest limit of a tool's output, in characters: markers with a handle must fit.
-const LEAST_CAP: u64 = 200;
+const MIN_CAP: u64 = 200;
 
 /// The fewest tokens of a history that is compacted: a summary must fit.
-const LEAST_COMPACT: u64 = 500;
+const MIN_COMPACT: u64 = 500;
 
 settings! {
     /// Limits of tool results.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct CapSettings {
         /// Most characters of a tool's output (`MAX_RESULT_CHARS`).
-        max_chars: usize = DEFAULT_MAX_CHARS, AtLeast(LEAST_CAP);
+        max_chars: usize = DEFAULT_MAX_CHARS, AtLeast(MIN_CAP);
         /// Most items of a list in a tool's output.
         max_items: usize = DEFAULT_MAX_ITEMS, AtLeast(1);
         /// Whether outputs of tools are capped on their way to an upstream.
@@ -43,9 +43,9 @@ settings! {
         /// Whether the older part of a long history is condensed.
         enabled: bool = false, Flag;
         /// Tokens of a history from which on that is done.
-        trigger_tokens: u64 = WINDOW_TRIGGER_TOKENS, AtLeast(LEAST_COMPACT);
+        trigger_tokens: u64 = WINDOW_TRIGGER_TOKENS, AtLeast(MIN_COMPACT);
         /// Most tokens of a history afterwards.
-        budget_tokens: u64 = WINDOW_BUDGET_TOKENS, AtLeast(LEAST_COMPACT);
+        budget_tokens: u64 = WINDOW_BUDGET_TOKENS, AtLeast(MIN_COMPACT);
         /// Newest messages that stay in full.
         keep_turns as "keep_events": usize = KEEP_TURNS, AtLeast(1);
     }
@@ -58,7 +58,7 @@ settings! {
         /// Whether a request is condensed that no model could take, or that its provider refused for length.
         enabled: bool = true, Flag;
         /// Size in tokens from which such a request is condensed; less if its model has a smaller window (`SAFE_TRIGGER_TOKENS`).
-        trigger_tokens: u64 = EMERGENCY_TRIGGER_TOKENS, AtLeast(LEAST_COMPACT);
+        trigger_tokens: u64 = EMERGENCY_TRIGGER_TOKENS, AtLeast(MIN_COMPACT);
         /// Newest messages that stay in full then.
         keep_turns as "keep_messages": usize = KEEP_TURNS, AtLeast(1);
     }

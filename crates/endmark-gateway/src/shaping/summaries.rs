@@ -34,19 +34,19 @@ const SLACK_PERCENT: u64 = 115;
 const KEPT_SHARE: f64 = 0.5;
 
 /// Smaller requests fit in every model, in bytes.
-const LEAST_BYTES: usize = 4 * 1024;
+const MIN_BYTES: usize = 4 * 1024;
 
 /// How long a store that did not answer is not asked again.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(30);
 
 /// With fewer turns nothing is between the first and the newest.
-const LEAST_TURNS: usize = 3;
+const MIN_TURNS: usize = 3;
 
 /// The most models of which a refusal for length is remembered.
-const MOST_WINDOWS: usize = 1_000;
+const MAX_WINDOWS: usize = 1_000;
 
 /// The most conversations of which a failed attempt is remembered.
-const MOST_IN_VAIN: usize = 1_000;
+const MAX_IN_VAIN: usize = 1_000;
 
 /// What is remembered in addition to the store.
 #[derive(Default)]
@@ -129,7 +129,7 @@ async fn apart(request: &Request) -> Large {
 async fn due(subject: &Subject<'_>, request: &Request, window: bool) -> Option<Vec<Policy>> {
     let settings = subject.settings.compact;
     let bytes = request.body().len();
-    if bytes < LEAST_BYTES || !(window || settings.emergency.enabled) {
+    if bytes < MIN_BYTES || !(window || settings.emergency.enabled) {
         return None;
     }
     let limit = settings.emergency.enabled.then(|| limit_tokens(subject, request));
@@ -384,7 +384,7 @@ fn known(request: &Request) -> Option<Known> {
         before = sha256_hex(before.as_bytes());
         digests.push(before.clone());
     }
-    (turns >= LEAST_TURNS).then_some(Known { turns, digests })
+    (turns >= MIN_TURNS).then_some(Known { turns, digests })
 }
 
 /// Returns the summary that replaces most of this conversation.
@@ -561,7 +561,7 @@ impl Memory {
             return;
         }
         // A forgotten attempt is repeated three times.
-        if in_vain.len() >= MOST_IN_VAIN {
+        if in_vain.len() >= MAX_IN_VAIN {
             in_vain.clear();
         }
         in_vain.insert(key, InVain { turns: known.turns, sha256: last.clone(), progress });
@@ -569,7 +569,7 @@ impl Memory {
 
     fn refuses(&self, upstream: &str, model: &str, tokens: u64) {
         let mut refused = self.lock();
-        if refused.len() < MOST_WINDOWS {
+        if refused.len() < MAX_WINDOWS {
             let least = refused.entry((upstream.to_owned(), model.to_owned())).or_insert(tokens);
             *least = tokens.min(*least);
         }

@@ -13,7 +13,7 @@ use crate::work;
 
 /// The most messages and sizes in each of two generations, together about 20 MB. When the newer one is full, the
 /// older one is dropped.
-const MOST_REMEMBERED: usize = 1 << 16;
+const MAX_REMEMBERED: usize = 1 << 16;
 
 /// Returns the function that counts tokens for this model.
 pub(super) fn counter(model: &str) -> Count {
@@ -96,7 +96,7 @@ impl Remembered {
     }
 
     fn remember(&mut self, key: [u8; 32], sizes: Arc<[u64]>) {
-        if self.taken >= MOST_REMEMBERED {
+        if self.taken >= MAX_REMEMBERED {
             self.older = std::mem::take(&mut self.newer);
             self.taken = 0;
         }
@@ -121,7 +121,7 @@ mod tests {
             is_counted
         };
         assert!(counts("often") && counts("once"));
-        for number in 0..MOST_REMEMBERED {
+        for number in 0..MAX_REMEMBERED {
             counts(&number.to_string());
             if number % 1_000 == 0 {
                 assert!(!counts("often"), "{number}");
@@ -129,6 +129,6 @@ mod tests {
         }
         assert!(counts("once"));
         let remembered = counted.lock();
-        assert!(remembered.newer.len() + remembered.older.len() <= MOST_REMEMBERED + 2);
+        assert!(remembered.newer.len() + remembered.older.len() <= MAX_REMEMBERED + 2);
     }
 }

@@ -85,7 +85,7 @@ fn is_marker(line: &str) -> bool {
 /// letter.
 fn stops_in_word(text: &str) -> bool {
     /// The minimum number of words that must contain an ending before it counts.
-    const LEAST_WORDS: usize = 3;
+    const MIN_WORDS: usize = 3;
     let before = text.trim_end_matches(char::is_alphabetic);
     let word = &text[before.len()..];
     let lower = word.to_lowercase();
@@ -101,7 +101,7 @@ fn stops_in_word(text: &str) -> bool {
     let known = ends.find_map(|end| {
         let with: BTreeSet<&str> = others().filter(|other| other.contains(end)).collect();
         let closed = with.iter().filter(|other| other.ends_with(end)).count();
-        (with.len() >= LEAST_WORDS).then_some((closed, with.len()))
+        (with.len() >= MIN_WORDS).then_some((closed, with.len()))
     });
     known.is_some_and(|(closed, all)| closed * 10 < all * 3)
 }

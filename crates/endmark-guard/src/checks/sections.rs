@@ -5,7 +5,7 @@ use crate::finding::{Check, UnplacedFinding};
 use crate::phrases::{DEFAULT, Scope, words};
 
 /// The minimum similarity of two titles for a suggestion.
-const LEAST_LIKENESS: f64 = 0.6;
+const MIN_LIKENESS: f64 = 0.6;
 
 /// Detects required sections that are missing or empty, and a last heading without content. `before` has the findings
 /// of earlier checks.
@@ -84,7 +84,7 @@ fn empty(heading: &Heading, wanted: &str) -> UnplacedFinding {
 fn missing(artifact: &Artifact<'_>, wanted: &str, title: &str) -> UnplacedFinding {
     let likeness =
         |heading: &&Heading| strsim::normalized_damerau_levenshtein(&title_of(&heading.title), title);
-    let nearest = artifact.outline().headings().iter().filter(|heading| likeness(heading) >= LEAST_LIKENESS);
+    let nearest = artifact.outline().headings().iter().filter(|heading| likeness(heading) >= MIN_LIKENESS);
     let nearest = nearest.max_by(|left, right| likeness(left).total_cmp(&likeness(right)));
     let hint =
         nearest.map(|it| format!("; the nearest there is says `{}`", it.title.trim())).unwrap_or_default();

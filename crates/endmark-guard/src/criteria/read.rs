@@ -17,7 +17,7 @@ const KEYS: [&str; 5] = [
 pub(super) const SECTION: &str = "success_criteria";
 
 /// The minimum similarity of two keys for a suggestion.
-const LEAST_LIKENESS: f64 = 0.5;
+const MIN_LIKENESS: f64 = 0.5;
 
 /// The largest value of `min_lines`.
 const MAX_LINES: u64 = 10_000_000;
@@ -43,7 +43,7 @@ pub(super) fn section(object: &Map<String, Value>) -> Option<&Value> {
 pub(super) fn nearest<'k>(key: &str, known: impl IntoIterator<Item = &'k str>) -> Option<String> {
     let snake = snake_case(key);
     let likeness = |known: &str| strsim::normalized_damerau_levenshtein(&snake, known);
-    let known = known.into_iter().filter(|known| likeness(known) >= LEAST_LIKENESS);
+    let known = known.into_iter().filter(|known| likeness(known) >= MIN_LIKENESS);
     known.max_by(|left, right| likeness(left).total_cmp(&likeness(right))).map(str::to_owned)
 }
 

@@ -15,7 +15,7 @@ use crate::usage::TokenUsage;
 
 /// The maximum number of messages to distinguish, so that the lines of one message count once. A run has some
 /// thousands.
-const MOST_MESSAGES: usize = 1 << 16;
+const MAX_MESSAGES: usize = 1 << 16;
 
 /// The model of messages that Claude Code creates itself, for example for an error, without a model call.
 const NO_MODEL: &str = "<synthetic>";
@@ -91,7 +91,7 @@ impl Claude {
         let Some(message) = event.get("message") else { return };
         if let (Some(id), Some(usage)) = (text(message, "id"), message.get("usage")) {
             let used = used(usage);
-            if self.messages.len() < MOST_MESSAGES || self.messages.contains_key(id) {
+            if self.messages.len() < MAX_MESSAGES || self.messages.contains_key(id) {
                 let before = self.messages.insert(id.to_owned(), used);
                 // The lines of a message repeat its id.
                 let is_of_model = text(message, "model").map_or(used.total > 0, |model| model != NO_MODEL);

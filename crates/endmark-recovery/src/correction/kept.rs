@@ -13,9 +13,9 @@ use serde_json::value::RawValue;
 use crate::stitch::is_same_value;
 
 /// Deeper documents are not compared: `serde_json` does not read them.
-const MOST_LEVELS: usize = 120;
+const MAX_LEVELS: usize = 120;
 /// The most changes that are checked against the schema. A correction with more is another document.
-const MOST_DEMANDED: usize = 200;
+const MAX_DEMANDED: usize = 200;
 
 /// Returns the path (a JSON Pointer) of the first complete received value that the corrected document does not keep
 /// although the schema does not require a change. Returns `None` if all are kept. `is_refused` reports whether the
@@ -121,7 +121,7 @@ impl Comparison<'_> {
         if self.unfinished.as_ref() == Some(&state.path) {
             return self.extends(before, after, state);
         }
-        if state.levels >= MOST_LEVELS {
+        if state.levels >= MAX_LEVELS {
             return false;
         }
         let kinds = (before.get().as_bytes().first(), after.get().as_bytes().first());
@@ -198,7 +198,7 @@ impl Comparison<'_> {
     fn is_demanded(&self, before: &RawValue, state: &mut State) -> bool {
         state.demanded += 1;
         let ComparisonMode::Extensions(is_refused) = self.comparing else { return false };
-        let (true, Ok(value)) = (state.demanded <= MOST_DEMANDED, serde_json::from_str(before.get())) else {
+        let (true, Ok(value)) = (state.demanded <= MAX_DEMANDED, serde_json::from_str(before.get())) else {
             return false;
         };
         let mut document = self.document.clone();

@@ -53,7 +53,7 @@ pub(super) fn lines(text: &str) -> usize {
 }
 
 /// The most lines of remarks after a closing fence.
-const MOST_REMARKS: usize = 4;
+const MAX_REMARKS: usize = 4;
 
 /// Returns where the line begins that closes a fence, if only remarks follow it.
 pub(super) fn closing_line(body: &str, closes: impl Fn(&str) -> bool) -> Option<usize> {
@@ -66,7 +66,7 @@ pub(super) fn closing_line(body: &str, closes: impl Fn(&str) -> bool) -> Option<
         }
         if !line.trim().is_empty() {
             remarks += 1;
-            if remarks > MOST_REMARKS || !is_sentence(line) {
+            if remarks > MAX_REMARKS || !is_sentence(line) {
                 return None;
             }
         }

@@ -8,9 +8,9 @@ use super::{fence, preamble};
 /// How far into a continuation words before the JSON can reach, in bytes.
 const REACH: usize = 1_200;
 /// The most lines that they can have.
-const MOST_LINES: usize = 8;
+const MAX_LINES: usize = 8;
 /// Positions inside a line that are examined, and how far into it, in bytes.
-const MOST_IN_LINE: usize = 8;
+const MAX_IN_LINE: usize = 8;
 const REACH_IN_LINE: usize = 240;
 
 /// From this evidence on, in bits, words are taken for an announcement whatever their form.
@@ -45,7 +45,7 @@ pub(super) fn forewords(joint: &Joint<'_>, around: &SurroundingText) -> Vec<Fore
     let mut told: Option<f64> = None;
     let mut line_start = indent;
     let mut lines = 0;
-    while lines < MOST_LINES {
+    while lines < MAX_LINES {
         let Some(length) = reach[line_start..].find('\n') else { break };
         let line = &reach[line_start..line_start + length];
         if told.is_some() && completes_literal(joint, line) {
@@ -105,7 +105,7 @@ fn in_line(
         let closes = wide
             || matches!(sign, ':' | '.' | '!' | '\u{2026}' | '\u{2014}')
             || is_marked && matches!(sign, ')' | ']' | '*');
-        if !closes || likelier.len() == MOST_IN_LINE || !wide && !line[behind..].starts_with(' ') {
+        if !closes || likelier.len() == MAX_IN_LINE || !wide && !line[behind..].starts_with(' ') {
             continue;
         }
         let end = indent + behind;

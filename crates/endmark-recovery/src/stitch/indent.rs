@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 /// The most lines of each side that are read.
-const MOST_LINES: usize = 600;
+const MAX_LINES: usize = 600;
 /// The most that an indentation can count against a seam, in bits.
-const MOST_BITS: f64 = 14.0;
+const MAX_BITS: f64 = 14.0;
 
 /// How a line begins and how the line before it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,10 +28,10 @@ impl Indents {
     pub(super) fn of(before: &str, after: &str) -> Self {
         let mut indents = Self::default();
         let end = before.rfind('\n').map_or(0, |at| at + 1);
-        let tail: Vec<&str> = before[..end].lines().rev().take(MOST_LINES).collect();
+        let tail: Vec<&str> = before[..end].lines().rev().take(MAX_LINES).collect();
         indents.read(tail.into_iter().rev());
         let start = after.find('\n').map_or(after.len(), |at| at + 1);
-        indents.read(after[start..].lines().take(MOST_LINES));
+        indents.read(after[start..].lines().take(MAX_LINES));
         indents
     }
 
@@ -60,7 +60,7 @@ impl Indents {
             _ if change % 2 != 0 => 0.003,
             _ => 0.01,
         };
-        (-((seen + unseen) / (lines + 1.0)).log2()).min(MOST_BITS)
+        (-((seen + unseen) / (lines + 1.0)).log2()).min(MAX_BITS)
     }
 }
 

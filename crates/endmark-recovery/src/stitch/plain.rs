@@ -27,7 +27,7 @@ use super::seam::AskedFrom;
 use super::survivor::{GrammarState, Survivor};
 
 /// The most bytes of remarks that are removed at the end of a continuation.
-pub(super) const MOST_LEFT_OUT: usize = opening::MOST_PARAGRAPHS * super::register::LONGEST;
+pub(super) const MAX_LEFT_OUT: usize = opening::MAX_PARAGRAPHS * super::register::LONGEST;
 
 /// Whether a continuation has no content. White space alone counts only if it is a line end at the requested position
 /// and a text can end there.

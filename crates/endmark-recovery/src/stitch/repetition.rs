@@ -6,7 +6,7 @@ use super::overlap::Ends;
 /// How far back a text is compared with itself, in units.
 const REACH: usize = 8_192;
 /// The most earlier occurrences of a repeated part that are examined.
-const MOST_PLACES: usize = 4_096;
+const MAX_PLACES: usize = 4_096;
 
 /// Returns how unlikely it is, in bits, that a text continues by repeating its last `length` bytes. The estimate uses
 /// how the text continued after earlier occurrences of them. A table of zeros is likely to repeat, a sentence is not.
@@ -28,7 +28,7 @@ fn surprise_of_saying_again(text: &str, start: usize, ends: &mut Ends) -> f64 {
     if repeated.is_empty() {
         return 0.0;
     }
-    let (places, again) = ends.places(text.as_bytes(), repeated.len(), MOST_PLACES);
+    let (places, again) = ends.places(text.as_bytes(), repeated.len(), MAX_PLACES);
     let unseen = (-weight(repeated)).exp2();
     let share = (f64::from(again) + unseen) / (f64::from(places) + 1.0);
     -share.min(1.0).log2()

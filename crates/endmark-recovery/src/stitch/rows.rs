@@ -7,7 +7,7 @@ use super::joint::Joint;
 use super::survivor::Survivor;
 
 /// Lines before the seam that are examined.
-const MOST_LINES: usize = 20;
+const MAX_LINES: usize = 20;
 
 /// Adds a lost line break between two rows at a seam, and removes one in the middle of a row. The values stay the
 /// same, but a line-by-line reader needs the lines.
@@ -65,10 +65,10 @@ fn ends_with_row(kept: &str) -> bool {
 /// Whether rows end where lines do: some row ends at a line end, and no line ends within a value.
 fn are_lines(kept: &str, rest: &str) -> bool {
     let ends_inside = |line: &str| line.trim_end().ends_with(['{', '[', ',', ':']);
-    let lines = kept.rsplit('\n').skip(1).take(MOST_LINES);
+    let lines = kept.rsplit('\n').skip(1).take(MAX_LINES);
     let behind = rest.trim_start_matches(['\n', '\r']);
     let has_lines = kept.contains('\n') || behind.contains('\n');
-    has_lines && !lines.into_iter().any(ends_inside) && !behind.lines().take(MOST_LINES).any(ends_inside)
+    has_lines && !lines.into_iter().any(ends_inside) && !behind.lines().take(MAX_LINES).any(ends_inside)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use endmark_text::detect::Detector;
 use super::plain;
 
 /// Bytes at the end of a text without a defined end that may be remarks.
-const HELD: usize = plain::MOST_LEFT_OUT;
+const HELD: usize = plain::MAX_LEFT_OUT;
 
 /// Bytes that can contain the line break, indentation and signs of a closing fence that arrived in parts.
 const FENCE: usize = 64;

@@ -1,9 +1,9 @@
 //! Divides a limit among several texts.
 
-use endmark_context::cap::{LEAST_LIMIT, Unit};
+use endmark_context::cap::{MIN_LIMIT, Unit};
 
 /// Minimum share of a text within a result: with less there would be nothing left to read.
-pub const LEAST_SHARE: usize = 4 * LEAST_LIMIT;
+pub const MIN_SHARE: usize = 4 * MIN_LIMIT;
 
 /// Returns the size of a text in a limit's unit.
 pub fn size(text: &str, unit: Unit) -> usize {

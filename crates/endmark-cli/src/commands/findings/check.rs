@@ -49,7 +49,7 @@ struct RemarkReport<'a> {
 }
 
 /// The most remarks that are listed beside the results; the rest is only counted.
-const MOST_REMARKS: usize = 1_000;
+const MAX_REMARKS: usize = 1_000;
 
 /// The hint if no result begins.
 const FORM_IS_SHOWN: &str = "Without a start marker a text is not in the form of findings, or its agent ended before it handed them over: `endmark findings \
@@ -76,11 +76,11 @@ pub(super) fn run(context: &Context, arguments: &Check) -> Result<Answer, Comman
         for (origin, result) in &results {
             items.extend(ResultReport::of(origin, result)?);
         }
-        let shown = remarks.iter().take(MOST_REMARKS);
+        let shown = remarks.iter().take(MAX_REMARKS);
         Ok(Report {
             results: items,
             remarks: shown.map(|(origin, remark)| RemarkReport::of(origin, remark)).collect(),
-            remarks_omitted: remarks_omitted + remarks.len().saturating_sub(MOST_REMARKS),
+            remarks_omitted: remarks_omitted + remarks.len().saturating_sub(MAX_REMARKS),
         })
     })?;
     let mut text = String::new();

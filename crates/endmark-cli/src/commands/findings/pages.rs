@@ -39,7 +39,7 @@ impl Asked<'_> {
 }
 
 /// The most bytes of a nested list per item. A longer list is split over several items.
-const MOST_IN_ITEM: usize = 500_000;
+const MAX_IN_ITEM: usize = 500_000;
 
 /// Splits the list into pieces that each fit into a page, with the index of the first element of each.
 ///
@@ -51,7 +51,7 @@ pub(super) fn pieces<T: Serialize>(list: Vec<T>) -> Result<Vec<(usize, Vec<T>)>,
         let text = serde_json::to_vec(&item).map_err(|error| CommandError::Bug(error.to_string()))?;
         bytes += text.len() + 1;
         match pieces.last_mut() {
-            Some((_, piece)) if piece.is_empty() || bytes <= MOST_IN_ITEM => piece.push(item),
+            Some((_, piece)) if piece.is_empty() || bytes <= MAX_IN_ITEM => piece.push(item),
             _ => {
                 bytes = text.len() + 1;
                 pieces.push((at, vec![item]));
@@ -64,11 +64,11 @@ pub(super) fn pieces<T: Serialize>(list: Vec<T>) -> Result<Vec<(usize, Vec<T>)>,
 /// A text that repeats all findings is included beside their list up to this size.
 ///
 /// A larger one is left out, and the list comes in pages.
-const MOST_BESIDE: usize = 200_000;
+const MAX_BESIDE: usize = 200_000;
 
 /// Returns the text, or a warning that it is left out of the envelope, if the envelope is requested.
 pub(super) fn beside_pages<'t>(text: &'t str, context: &Context) -> (Option<&'t str>, Option<Warning>) {
-    if text.len() <= MOST_BESIDE {
+    if text.len() <= MAX_BESIDE {
         return (Some(text), None);
     }
     let message = "the text is left out, since the findings come in pages: without --json it is whole";

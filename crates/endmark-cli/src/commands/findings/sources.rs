@@ -16,7 +16,7 @@ pub(super) struct Source {
 }
 
 /// The largest transcript that is read: a typical one has a thousandth of that.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 
 /// Reads all files, or standard input if no file is named.
 pub(super) fn read_all(context: &Context, files: &[PathBuf]) -> Result<Vec<Source>, CommandError> {
@@ -37,7 +37,7 @@ pub(super) fn read_one(context: &Context, file: &Path) -> Result<Source, Command
     let origin =
         if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() };
     let input = Input::open(Some(file), context.terminal).map_err(with_next_step)?;
-    let bytes = input.bytes_up_to(MOST_BYTES).map_err(with_next_step)?;
+    let bytes = input.bytes_up_to(MAX_BYTES).map_err(with_next_step)?;
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         return Err(CommandError::input(
             "not_utf8",

@@ -7,7 +7,7 @@ use endmark_runs::{AgentRun, ReportedError, RunReport, reported};
 use endmark_store::{NoSecrets, Reader, Store, StoreError, runtime};
 use endmark_text::replace_lone_surrogate_bytes;
 
-use super::MOST_EVENTS;
+use super::MAX_EVENTS;
 use crate::arguments::runs::Record;
 use crate::context::Context;
 use crate::input::Input;
@@ -15,7 +15,7 @@ use crate::view::answer::Answer;
 use crate::view::runs::{data_of, lines};
 
 /// The largest report that is accepted, in bytes.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Records one event of a run, as described on standard input.
 pub(super) fn run(
@@ -23,7 +23,7 @@ pub(super) fn run(
     arguments: &Record,
     effective: &Effective,
 ) -> Result<Answer, CommandError> {
-    let bytes = Input::open(None, context.terminal)?.bytes_up_to(MOST_BYTES)?;
+    let bytes = Input::open(None, context.terminal)?.bytes_up_to(MAX_BYTES)?;
     let report: RunReport = serde_json::from_slice(&replace_lone_surrogate_bytes(&bytes)).map_err(|error| {
         CommandError::input(
             "bad_report",
@@ -41,7 +41,7 @@ pub(super) fn run(
     }
     let attempt = before.as_ref().map_or(0, |before| before.run.attempt);
     let risk = Notice::ContextRisk { is_sum: false }.name();
-    let events = reader.run_events(Some(&id), 0, MOST_EVENTS).map_err(failed)?;
+    let events = reader.run_events(Some(&id), 0, MAX_EVENTS).map_err(failed)?;
     let had_risk = events.iter().any(|event| event.name == risk && event.attempt == attempt);
     let before = before.map(|before| before.run);
     let (record, events) =

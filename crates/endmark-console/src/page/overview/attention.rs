@@ -20,8 +20,8 @@ pub(super) const CALLS: u32 = 200;
 const CALLS_OF_ONE: usize = 40;
 
 /// Failed calls of these that make an upstream one that fails: this many, and this share of them in percent.
-const LEAST_FAILED: usize = 3;
-const LEAST_PERCENT: usize = 20;
+const MIN_FAILED: usize = 3;
+const MIN_PERCENT: usize = 20;
 
 /// Seconds after which a failure is over.
 const LATELY: u64 = 3_600;
@@ -119,7 +119,7 @@ fn failing(calls: &[UsageRow], now: u64) -> Vec<(&str, usize, usize, Option<u16>
             *statuses.entry(status).or_default() += 1;
         }
         let status = statuses.into_iter().max_by_key(|(_, calls)| *calls).map(|(status, _)| status);
-        let is_failing = failed.len() >= LEAST_FAILED && failed.len() * 100 >= calls.len() * LEAST_PERCENT;
+        let is_failing = failed.len() >= MIN_FAILED && failed.len() * 100 >= calls.len() * MIN_PERCENT;
         is_failing.then_some((name, failed.len(), calls.len(), status))
     });
     judged.collect()

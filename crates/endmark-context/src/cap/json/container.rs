@@ -14,10 +14,10 @@ use crate::cap::rows::{Choice, Facts, Rows, is_there};
 /// Deepest level at which values are shortened. Deeper values are kept whole or left out.
 const MAX_OPENED_LEVELS: usize = 48;
 /// Items are shortened to no less than one part in this many of the list's room. Beyond that, fewer items are kept.
-const LEAST_ITEM_PART: usize = 8;
+const MIN_ITEM_PART: usize = 8;
 /// The same for members. It is smaller, since each key is worth something.
-const LEAST_MEMBER_PART: usize = 64;
-const LEAST_MEMBER: usize = 40;
+const MIN_MEMBER_PART: usize = 64;
+const MIN_MEMBER: usize = 40;
 /// Longer white space is not worth its room.
 const LONGEST_SPACE_BYTES: usize = 64;
 
@@ -315,7 +315,7 @@ impl Inside<'_> {
     fn levels(&self, room: usize) -> (usize, usize) {
         let level = fair_level(self.children.iter().map(|child| child.size).collect(), room);
         let least =
-            if self.is_list { room / LEAST_ITEM_PART } else { (room / LEAST_MEMBER_PART).max(LEAST_MEMBER) };
+            if self.is_list { room / MIN_ITEM_PART } else { (room / MIN_MEMBER_PART).max(MIN_MEMBER) };
         (level, least)
     }
 

@@ -32,7 +32,7 @@ pub(crate) struct Tape {
 /// Usual number of text bytes for one node. Memory is reserved by it, so that nodes are not copied while they grow.
 const BYTES_OF_A_NODE: usize = 12;
 /// Most nodes that are reserved. A larger text may have few nodes, such as one long string.
-const MOST_RESERVED_NODES: usize = 1 << 20;
+const MAX_RESERVED_NODES: usize = 1 << 20;
 
 impl Tape {
     /// Reads a text that is one JSON value. Returns `None` if it is not. Lists of more than `max_items` are marked,
@@ -42,7 +42,7 @@ impl Tape {
         self.open.clear();
         // Positions are stored in four bytes.
         u32::try_from(text.len()).ok()?;
-        self.nodes.reserve((text.len() / BYTES_OF_A_NODE).min(MOST_RESERVED_NODES));
+        self.nodes.reserve((text.len() / BYTES_OF_A_NODE).min(MAX_RESERVED_NODES));
         let bytes = unmarked(text.as_bytes());
         let mark = text.len() - bytes.len();
         visit(bytes, &mut Recording { tape: self, text, mark, max_items }).ok().map(drop)

@@ -15,7 +15,7 @@ const RARE_ONE_IN: u64 = 100;
 /// Rare values count only if all of them together are in at most one row in this many.
 const ALL_RARE_ONE_IN: u64 = 20;
 /// With fewer rows, no row is prominent.
-const LEAST_ROWS: u64 = 20;
+const MIN_ROWS: u64 = 20;
 /// A number is an outlier if it is more than this many standard deviations from the mean.
 const OUTLIER_DEVIATIONS: f64 = 5.0;
 /// How many of the highest and of the lowest numbers are held.
@@ -112,7 +112,7 @@ impl<R: Clone> Column<R> {
 
     /// Calls `name` for each prominent row of a table of `rows` rows, with the number of rows that share the value.
     pub(super) fn standing_out<'a>(&'a self, rows: u64, mut name: impl FnMut(u64, &'a Row<R>)) {
-        if rows < LEAST_ROWS {
+        if rows < MIN_ROWS {
             return;
         }
         if self.all.count * RARE_ONE_IN <= rows {
@@ -132,7 +132,7 @@ fn rare<'a, R: 'a>(
 ) {
     let is_rare = |same: &&Same<R>| same.count > 0 && (same.count == 1 || same.count * RARE_ONE_IN <= of);
     let rows: u64 = all.clone().filter(is_rare).map(|same| same.count).sum();
-    if of >= LEAST_ROWS && rows * ALL_RARE_ONE_IN <= of {
+    if of >= MIN_ROWS && rows * ALL_RARE_ONE_IN <= of {
         for same in all.filter(is_rare) {
             same.rows.iter().for_each(|row| name(same.count, row));
         }

@@ -128,13 +128,13 @@ fn is_file(word: &str, digits: usize) -> bool {
 /// Whether a word is unpronounceable: this many consonants in a row are frequent in codes, but rare in words.
 pub(crate) fn is_strange(word: &str, consonants: usize) -> bool {
     let is_vowel = |byte: u8| matches!(byte.to_ascii_lowercase(), b'a' | b'e' | b'i' | b'o' | b'u' | b'y');
-    word.len() >= LEAST_STRANGE_BYTES
+    word.len() >= MIN_STRANGE_BYTES
         && word.bytes().all(|byte| byte.is_ascii_alphabetic())
         && word.as_bytes().split(|byte| is_vowel(*byte)).any(|run| run.len() >= consonants)
 }
 
 /// Shorter words are abbreviations.
-const LEAST_STRANGE_BYTES: usize = 6;
+const MIN_STRANGE_BYTES: usize = 6;
 
 /// Returns the words of a text, without the punctuation around them.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {

@@ -12,7 +12,7 @@ use super::{Anchor, AnchorKind, Shape, Source, shape_of};
 /// Strings of more characters are not values: they are searched for anchors as text.
 const MAX_STRING_CHARS: usize = 80;
 /// A name with at least this many digits is an id, whatever its value is.
-const LEAST_DIGITS: usize = 3;
+const MIN_DIGITS: usize = 3;
 /// States of an open step of a plan.
 const OPEN: [&str; 5] = ["pending", "in_progress", "todo", "open", "not_started"];
 /// Names of the field that describes the step.
@@ -137,7 +137,7 @@ fn is_id_of_row(name: &str, value: &Value) -> bool {
     let has_fields = matches!(value, Value::Object(_) | Value::Array(_));
     matches!(shape_of(name), Shape::Identifier | Shape::Date)
         && digits > 0
-        && (has_fields || digits >= LEAST_DIGITS)
+        && (has_fields || digits >= MIN_DIGITS)
 }
 
 /// Returns the open step that an object describes: a step with a state, as agents keep their plans.

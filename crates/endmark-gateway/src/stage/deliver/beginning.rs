@@ -21,7 +21,7 @@ use crate::exchange::Exchange;
 const HEAD_DELAY_LIMIT: Duration = Duration::from_secs(2);
 
 /// The longest opening of a reply, in bytes. Some servers repeat the request in it.
-const MOST_BYTES: usize = 256 * 1024;
+const MAX_BYTES: usize = 256 * 1024;
 
 /// How a stream began.
 pub(super) enum Beginning {
@@ -47,8 +47,8 @@ pub(super) async fn beginning(
     mut body: AnyBody,
     deadline: Option<Instant>,
 ) -> Beginning {
-    let mut decoder = Decoder::new(MOST_BYTES);
-    let mut reader = exchange.attempt.request.stream(MOST_BYTES);
+    let mut decoder = Decoder::new(MAX_BYTES);
+    let mut reader = exchange.attempt.request.stream(MAX_BYTES);
     let mut came = BytesMut::new();
     let patience = Instant::now() + HEAD_DELAY_LIMIT;
     loop {
@@ -73,7 +73,7 @@ pub(super) async fn beginning(
             }
         };
         came.extend_from_slice(&data);
-        if decoder.push(&data).is_err() || came.len() > MOST_BYTES {
+        if decoder.push(&data).is_err() || came.len() > MAX_BYTES {
             return Beginning::Begun(preceded(came.freeze(), body));
         }
         while let Some(frame) = decoder.next_frame() {

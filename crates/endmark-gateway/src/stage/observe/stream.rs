@@ -185,13 +185,13 @@ pub(crate) async fn stream(
 }
 
 /// More missing choices than these do not count: no provider gives as many.
-const MOST_CHOICES: u32 = 128;
+const MAX_CHOICES: u32 = 128;
 
 fn parts(exchange: &Exchange, received: &Received, ending: Ending, error: Option<&ProviderError>) -> Parts {
     let mut choices: Vec<Whose> = (0..received.choices().len()).map(Whose::Received).collect();
     if ending != Ending::Clean {
         // A choice of which a failed stream has nothing is a reply as well, cut before its first character.
-        let asked_for = 0..exchange.attempt.request.view().choices.min(MOST_CHOICES);
+        let asked_for = 0..exchange.attempt.request.view().choices.min(MAX_CHOICES);
         let missing = asked_for.filter(|index| received.choice_at(*index).is_none());
         choices.extend(missing.map(|index| Whose::Missing(Box::new(Choice::new(index)))));
     }

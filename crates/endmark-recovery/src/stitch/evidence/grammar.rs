@@ -27,7 +27,7 @@ const BEHIND: usize = 6;
 /// A longer repetition is judged as a whole, in bytes.
 const LONG: usize = 8_192;
 /// Units that are examined of a part that a survivor does not explain.
-const MOST_UNEXPLAINED: usize = 512;
+const MAX_UNEXPLAINED: usize = 512;
 
 /// The criteria by which survivors of one joint are compared.
 pub(super) struct Comparison<'a> {
@@ -79,7 +79,7 @@ impl<'a> Comparison<'a> {
         let part = self.part(survivor, survivors);
         let Part { before, unexplained, rest } = &part;
         let length = f64::from(u32::try_from(unexplained.len()).unwrap_or(u32::MAX));
-        let looked_at = &unexplained[..unexplained.len().min(MOST_UNEXPLAINED)];
+        let looked_at = &unexplained[..unexplained.len().min(MAX_UNEXPLAINED)];
         // A part too long for a coincidence has a bounded cost.
         let mut surprise = self.likeness.bits(before, looked_at).min(14.0 + length / 8.0);
         if repeated > 0 {
@@ -143,7 +143,7 @@ impl<'a> Comparison<'a> {
             let (bits, ahead) = surprise_of_going_round(&part.before, lag, after);
             let said = (lag + ahead).min(part.unexplained.len());
             let more = &part.unexplained[said..];
-            let more = &more[..more.len().min(MOST_UNEXPLAINED)];
+            let more = &more[..more.len().min(MAX_UNEXPLAINED)];
             let context = &all[said.saturating_sub(NEAR)..said];
             least = least.min(bits + self.likeness.bits(context, more));
         }

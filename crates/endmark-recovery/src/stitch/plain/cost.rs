@@ -27,7 +27,7 @@ const ROUNDS: usize = 3;
 /// The longest word, in bytes.
 const LONG_WORD: usize = 80;
 /// The most that a coincidence counts, in bits.
-const MOST_BITS: f64 = 80.0;
+const MAX_BITS: f64 = 80.0;
 
 /// The most that the first letters of an element's text count against it, in bits, if other elements begin in the
 /// same way.
@@ -149,7 +149,7 @@ impl<'a> Scale<'a> {
     /// Returns what a part of the continuation costs as separate text.
     fn own_bits(&self, start: usize, end: usize) -> f64 {
         let part: Vec<char> = self.joint.continuation[start..end].chars().take(400).collect();
-        self.bits(&self.preceding(start), &part).min(MOST_BITS)
+        self.bits(&self.preceding(start), &part).min(MAX_BITS)
     }
 
     /// Returns the cost of the seam if a longer repeated part, which another story explains, is a coincidence. A text
@@ -269,12 +269,12 @@ fn has_word(text: &str, word: &str) -> bool {
 /// `rest`. Returns `None` if the text repeats as many lines elsewhere, or if these have little content.
 fn surprise_of_same_lines(text: &str, rest: &str, length: usize) -> Option<f64> {
     const LEAST: usize = 20;
-    const MOST_LINES: usize = 8;
+    const MAX_LINES: usize = 8;
     const REACH: usize = 200;
     const NEVER: f64 = 12.0;
     let repeated = &text[text.floor_char_boundary(text.len() - length)..];
-    let count = repeated.matches('\n').take(MOST_LINES + 1).count();
-    if repeated.trim().len() < LEAST || count == 0 || count > MOST_LINES {
+    let count = repeated.matches('\n').take(MAX_LINES + 1).count();
+    if repeated.trim().len() < LEAST || count == 0 || count > MAX_LINES {
         return None;
     }
     let (whole, begun) = text.rsplit_once('\n')?;

@@ -7,9 +7,9 @@ use std::ops::Range;
 use endmark_text::detect::Detector;
 use endmark_text::{Format, Verdict};
 
-use super::MOST_LEFT_OUT;
+use super::MAX_LEFT_OUT;
 use super::nesting::root;
-use super::opening::MOST_PARAGRAPHS;
+use super::opening::MAX_PARAGRAPHS;
 use crate::stitch::joint::{ContinuationMode, Joint};
 use crate::stitch::opening::Opening;
 use crate::stitch::register::{self, SurroundingText, has_rule, is_rule};
@@ -20,7 +20,7 @@ use crate::stitch::{fence, preamble, reasoning};
 const CLOSES_NOTHING: f64 = 6.0;
 
 /// The most that one line counts, in bits.
-const MOST_BITS: f64 = 14.0;
+const MAX_BITS: f64 = 14.0;
 
 /// Evidence, in bits, that a closing remark after a JSON document is not part of the text.
 const BEHIND_JSON: f64 = 16.0;
@@ -138,7 +138,7 @@ fn remarks(joint: &Joint<'_>, around: &SurroundingText) -> Vec<End> {
     let mut found: Vec<End> = Vec::new();
     let mut bits = 0.0;
     let mut rest = text.trim_end();
-    while found.len() < MOST_PARAGRAPHS {
+    while found.len() < MAX_PARAGRAPHS {
         let score = |at: usize| register::takes_leave(joint, around, &rest[..at], &rest[at..]);
         // Remove as little as possible: a line, or otherwise the paragraph.
         let places = [rest.rfind('\n').map(|at| at + 1), rest.rfind("\n\n").map(|at| at + 2)];
@@ -153,7 +153,7 @@ fn remarks(joint: &Joint<'_>, around: &SurroundingText) -> Vec<End> {
         if more < 0.0 {
             break;
         }
-        bits += more.min(MOST_BITS);
+        bits += more.min(MAX_BITS);
         // The paragraph's own blank line belongs to it. Further line breaks end the text.
         let before = without_line_end(&rest[..at]);
         let end = if rest[..at].ends_with("\n\n") { without_line_end(before) } else { before };
@@ -181,7 +181,7 @@ pub(super) fn end_before_leave(joint: &Joint<'_>, around: &SurroundingText) -> O
     // The document began the text, so a fence after it closes nothing.
     let said = reasoning::behind(rest, joint.known);
     let said = reasoning::behind(fence::closing(said.trim_start()).unwrap_or(said), joint.known);
-    let is_short = said.len() <= MOST_LEFT_OUT;
+    let is_short = said.len() <= MAX_LEFT_OUT;
     let mut said = said.split("\n\n").filter(|part| !part.trim().is_empty());
     let is_leave = !rest.trim().is_empty()
         && is_short

@@ -10,7 +10,7 @@ use crate::stitch::joint::Joint;
 const REACH: usize = 4_096;
 /// Penalty for each nesting fault of a seam, in bits, and the most faults that count.
 const FAULT: f64 = 8.0;
-const MOST_FAULTS: u32 = 4;
+const MAX_FAULTS: u32 = 4;
 
 /// Open elements, and faults of the tags so far.
 #[derive(Debug, Clone, Default)]
@@ -46,7 +46,7 @@ impl Nesting {
             + u32::from(near.len() == part.len() && is_open)
             + u32::from(breaks_entity(joint.initial, story.glue, part))
             + 3 * u32::from(self.breaks_tag(story.glue, part));
-        FAULT * f64::from(faults.min(MOST_FAULTS))
+        FAULT * f64::from(faults.min(MAX_FAULTS))
     }
 
     /// Returns a copy with only as many element names as the text to read can close: each story has a copy.

@@ -11,11 +11,11 @@ use crate::stitch::{ellipsis, quotation};
 /// Below this evidence, in bits, a line is never an announcement or a remark.
 pub(super) const DOUBTFUL: f64 = -8.0;
 /// The most that one line counts, in bits.
-const MOST_BITS: f64 = 17.0;
+const MAX_BITS: f64 = 17.0;
 /// Sentences of a line that are examined.
-const MOST_SENTENCES: usize = 5;
+const MAX_SENTENCES: usize = 5;
 /// The most paragraphs of an announcement.
-pub(super) const MOST_PARAGRAPHS: usize = 3;
+pub(super) const MAX_PARAGRAPHS: usize = 3;
 /// Below this score a line is hardly ever an announcement: one in a thousand with scores from -8 to 1.
 const HARDLY_ANNOUNCING: f64 = 2.0;
 
@@ -101,7 +101,7 @@ fn announced(joint: &Joint<'_>, around: &SurroundingText, bare: Opening, found: 
     let mut start = text.len() - text.trim_start().len();
     // A separate answer does not begin with a space. A text that continues does.
     let prior = prior + if start > 0 { 6.0 } else { 0.0 };
-    for paragraph in 0..MOST_PARAGRAPHS {
+    for paragraph in 0..MAX_PARAGRAPHS {
         let rest = &text[start..];
         let line = rest.split('\n').next().unwrap_or_default();
         let line_bits = match paragraph {
@@ -119,7 +119,7 @@ fn announced(joint: &Joint<'_>, around: &SurroundingText, bare: Opening, found: 
         if line_bits < least || blank.is_empty() {
             return;
         }
-        bits += line_bits.min(MOST_BITS);
+        bits += line_bits.min(MAX_BITS);
         let end = start + line.len();
         // An announcement that nothing follows may be the whole text.
         let is_all = end + blank.len() == text.len();
@@ -163,13 +163,13 @@ fn inline(
                 && line[after..].starts_with(' ');
         // A quotation of the text does not end at the end of a sentence within it.
         let quotes = line[..after].matches(['`', '"']).count() % 2 == 1;
-        if ends && !quotes && after < line.len() && places.len() < MOST_SENTENCES {
+        if ends && !quotes && after < line.len() && places.len() < MAX_SENTENCES {
             places.push((after, register::likelier_announcing(&line[..after])));
         }
     }
     let most = places.iter().map(|(_, likelier)| *likelier).fold(f64::NEG_INFINITY, f64::max);
     for (after, likelier) in places {
-        let bits = register::announces(joint, around, &line[..after], start + after, "").min(MOST_BITS);
+        let bits = register::announces(joint, around, &line[..after], start + after, "").min(MAX_BITS);
         if bits < least {
             continue;
         }
