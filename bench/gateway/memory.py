@@ -21,7 +21,7 @@ from run import PROJECT
 from servers import Server, built, endmark
 
 REPLY_BYTES = 50 * 1024 * 1024
-# What the operating system buffers for a client is not measured.
+# A small buffer, so that the gateway has to hold what a slow client does not read.
 RECEIVE_BUFFER_BYTES = 8 * 1024
 BODY = b'{"model":"m","stream":true,"messages":[{"role":"user","content":"Go."}]}'
 REQUEST = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n%s" % (len(BODY), BODY)

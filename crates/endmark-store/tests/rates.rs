@@ -21,7 +21,7 @@ fn claim(unit: Unit, window: &str, limit: u64, amount: u64) -> Claim {
     }
 }
 
-/// Makes a call of 30 tokens in a minute that admits so many requests. Returns whether it was admitted.
+/// Makes a call of 30 tokens in a minute that admits `limit` requests. Returns whether it was admitted.
 async fn call(recorder: &Recorder, request_id: &str, window: &str, limit: u64) -> bool {
     let Some(charges) = held(recorder, request_id, window, limit).await else { return false };
     let started = CallStarted {
@@ -102,7 +102,7 @@ async fn a_minute_is_exact_in_leases_and_leaves_no_rows() {
     assert_eq!((spent("requests"), spent("tokens")), (1, 80));
     let old = "SELECT count(*) FROM budgets WHERE window < '2026-11-24T19:00'";
     assert_eq!(number(&location, old), 0, "an hour later nothing is left of a minute");
-    // They are no budgets for whoever asks for these.
+    // The list of budgets does not contain rate limits.
     assert_eq!(Store::open(&location).unwrap().reader().unwrap().budgets().unwrap(), []);
 }
 

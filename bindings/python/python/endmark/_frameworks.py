@@ -173,7 +173,7 @@ def recover(
 
 def ask_failed(error: Exception) -> AskFailed:
     """A continuation that brought no answer: `final` where the provider refuses the request itself, such as a bad key with status 401.
-    What was received is in the exception that the recovery ends with."""
+    The exception that ends the recovery has the received part."""
     if isinstance(error, AskFailed):
         return error
     return AskFailed(str(error), "budget" if isinstance(error, NotAdmitted) else call("ask_failure", status=_status(error)))

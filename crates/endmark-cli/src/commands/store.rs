@@ -55,7 +55,7 @@ struct Sums {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct LeftOut {
-    /// What they are.
+    /// Their kind, such as `kept outputs`.
     what: &'static str,
     /// How many.
     count: u64,

@@ -185,7 +185,7 @@ async fn a_thousand_calls_at_once_do_not_overdraw_a_budget(place: &Place) {
     assert_eq!(closing + refused + count("refused for now"), 970);
     assert!(closing <= 1, "one closing call, and no more: {closing}");
     let may_refuse = closing == 1 || place.is_shared();
-    assert!(may_refuse || refused == 0, "what is spent alone closes a session, and refuses for good");
+    assert!(may_refuse || refused == 0, "only spent tokens close a session, and refuse permanently");
     // Everything is settled: if no call closed the session, the next one does. A session of several instances has no
     // closing call.
     let (may_close, recorder) = (!place.is_shared(), store.recorder(NoSecrets));
