@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::integers::natural;
-use super::journal::{self, CALL_AS_JSON, without_nul};
+use super::journal::{self, without_nul};
 use super::{BUSY_TIMEOUT, Session};
 use crate::copied::{CopyError, CopySums};
 use crate::error::StoreError;
@@ -116,11 +116,12 @@ impl CopyFile {
         self.read(|connection| {
             let sql = format!(
                 "SELECT json_group_array(json(row)), count(*), max(request_id), last_call FROM (
-                   SELECT {CALL_AS_JSON} AS row, u.request_id, last_value(u.call) OVER () AS last_call
+                   SELECT {} AS row, u.request_id, last_value(u.call) OVER () AS last_call
                    FROM (SELECT * FROM usage WHERE (request_id, call) > (?1, ?2) ORDER BY request_id, call LIMIT ?3) u
                      LEFT JOIN usage_cache_writes w USING (request_id, call)
                      LEFT JOIN usage_estimates e USING (request_id, call)
-                   ORDER BY u.request_id, u.call)"
+                   ORDER BY u.request_id, u.call)",
+                journal::call_as_json()
             );
             connection.prepare_cached(&sql)?.query_row(params![request_id, call, most], |row| {
                 let count = natural(row.get(1)?);
@@ -135,37 +136,9 @@ impl CopyFile {
 
     /// Writes rows of calls that are not there yet.
     pub(crate) fn add_rows(&self, rows: &str) -> Result<(), CopyError> {
-        const COLUMNS: [&str; 27] = [
-            "request_id",
-            "call",
-            "purpose",
-            "session",
-            "credential",
-            "upstream",
-            "format",
-            "model",
-            "answered_model",
-            "streamed",
-            "mode",
-            "started_at",
-            "ended_at",
-            "http_status",
-            "ending",
-            "stop",
-            "verdict",
-            "cut_kind",
-            "prompt_tokens",
-            "output_tokens",
-            "cached_tokens",
-            "reasoning_tokens",
-            "total_tokens",
-            "sent_bytes",
-            "received_bytes",
-            "first_byte_ms",
-            "total_ms",
-        ];
-        let values = COLUMNS.map(|name| format!("value ->> '{name}'")).join(", ");
-        let names = COLUMNS.join(", ");
+        let names: Vec<&str> = journal::usage_columns().collect();
+        let values: Vec<String> = names.iter().map(|name| format!("value ->> '{name}'")).collect();
+        let (names, values) = (names.join(", "), values.join(", "));
         self.read(|connection| {
             connection
                 .prepare_cached(&format!(

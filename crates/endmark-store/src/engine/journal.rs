@@ -15,19 +15,68 @@ use crate::engine::Fault;
 use crate::error::StoreError;
 use crate::leases::{BudgetKey, Leases};
 
-/// The row of a call as PostgreSQL reads it: a JSON object, made of `usage u`, `usage_cache_writes w` and
+/// The columns of a call's row in the database, with their types there. The file has most of them in `usage`.
+pub(crate) const CALL_COLUMNS: [(&str, &str); 30] = [
+    ("started_at", "timestamptz"),
+    ("request_id", "text"),
+    ("call", "integer"),
+    ("purpose", "text"),
+    ("session", "text"),
+    ("credential", "text"),
+    ("upstream", "text"),
+    ("format", "text"),
+    ("model", "text"),
+    ("answered_model", "text"),
+    ("streamed", "boolean"),
+    ("mode", "text"),
+    ("ended_at", "timestamptz"),
+    ("http_status", "integer"),
+    ("ending", "text"),
+    ("stop", "text"),
+    ("verdict", "text"),
+    ("cut_kind", "text"),
+    ("prompt_tokens", "bigint"),
+    ("output_tokens", "bigint"),
+    ("cached_tokens", "bigint"),
+    ("reasoning_tokens", "bigint"),
+    ("total_tokens", "bigint"),
+    ("cache_written_tokens", "bigint"),
+    ("estimated_prompt", "bigint"),
+    ("estimated_output", "bigint"),
+    ("sent_bytes", "bigint"),
+    ("received_bytes", "bigint"),
+    ("first_byte_ms", "double precision"),
+    ("total_ms", "double precision"),
+];
+
+/// The columns that the file has in `usage_cache_writes w` and `usage_estimates e`, each with its name there.
+const COLUMNS_BESIDE: [(&str, &str); 3] = [
+    ("cache_written_tokens", "w.tokens"),
+    ("estimated_prompt", "e.prompt"),
+    ("estimated_output", "e.output"),
+];
+
+/// Returns the columns of `usage` that the database has, too.
+pub(super) fn usage_columns() -> impl Iterator<Item = &'static str> {
+    let is_beside = |column: &str| COLUMNS_BESIDE.iter().any(|(name, _)| *name == column);
+    CALL_COLUMNS.into_iter().map(|(name, _)| name).filter(move |name| !is_beside(name))
+}
+
+/// Returns the SQL of a call's row as PostgreSQL reads it: a JSON object, made of `usage u`, `usage_cache_writes w` and
 /// `usage_estimates e`.
-pub(super) const CALL_AS_JSON: &str = "json_object(
-  'started_at', u.started_at || '+00', 'request_id', u.request_id, 'call', u.call, 'purpose', u.purpose,
-  'session', u.session, 'credential', u.credential, 'upstream', u.upstream, 'format', u.format,
-  'model', u.model, 'answered_model', u.answered_model, 'streamed', json(iif(u.streamed, 'true', 'false')),
-  'mode', u.mode, 'ended_at', u.ended_at || '+00', 'http_status', u.http_status, 'ending', u.ending,
-  'stop', u.stop, 'verdict', u.verdict, 'cut_kind', u.cut_kind, 'prompt_tokens', u.prompt_tokens,
-  'output_tokens', u.output_tokens, 'cached_tokens', u.cached_tokens,
-  'reasoning_tokens', u.reasoning_tokens, 'total_tokens', u.total_tokens,
-  'cache_written_tokens', w.tokens, 'estimated_prompt', e.prompt, 'estimated_output', e.output,
-  'sent_bytes', u.sent_bytes, 'received_bytes', u.received_bytes, 'first_byte_ms', u.first_byte_ms,
-  'total_ms', u.total_ms)";
+pub(super) fn call_as_json() -> String {
+    let value = |(name, kind)| {
+        let beside = COLUMNS_BESIDE.into_iter().find(|(column, _)| *column == name);
+        let value = match (beside, kind) {
+            (Some((_, beside)), _) => beside.to_owned(),
+            (None, "timestamptz") => format!("u.{name} || '+00'"),
+            (None, "boolean") => format!("json(iif(u.{name}, 'true', 'false'))"),
+            (None, _) => format!("u.{name}"),
+        };
+        format!("'{name}', {value}")
+    };
+    format!("json_object({})", CALL_COLUMNS.map(value).join(", "))
+}
 
 /// Triggers that note what the database does not have yet. Only a journal has them: they would slow the transactions of
 /// any other store by about 10 %.
@@ -298,11 +347,12 @@ fn rows(connection: &Connection) -> Result<Due, Fault> {
     let (through, count, rows): (i64, u32, String) = connection
         .prepare_cached(&format!(
             "SELECT coalesce(max(n), 0), count(*), json_group_array(json(row)) FILTER (WHERE row IS NOT NULL) FROM (
-               SELECT j.number AS n, CASE WHEN u.request_id IS NOT NULL THEN {CALL_AS_JSON} END AS row
+               SELECT j.number AS n, CASE WHEN u.request_id IS NOT NULL THEN {} END AS row
                FROM journal_rows j LEFT JOIN usage u USING (request_id, call)
                  LEFT JOIN usage_cache_writes w USING (request_id, call)
                  LEFT JOIN usage_estimates e USING (request_id, call)
-               ORDER BY j.number LIMIT ?1)"
+               ORDER BY j.number LIMIT ?1)",
+            call_as_json()
         ))?
         .query_row([MAX_ROWS], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let rows = (count > 0).then(|| without_nul(&rows));

@@ -6,6 +6,7 @@ use tokio_postgres::{Client, Error};
 use super::database::unescaped;
 use crate::copied::CopySums;
 use crate::engine::integers::natural;
+use crate::engine::journal::CALL_COLUMNS;
 use crate::leases::BudgetKey;
 
 /// The place after which the next page of rows begins: time, request and call.
@@ -100,23 +101,25 @@ pub(crate) async fn rows(
     (time, request_id, call): &DatabasePlace,
     most: u32,
 ) -> Result<Option<(String, u64, DatabasePlace)>, Error> {
-    let sql = "WITH page AS (SELECT * FROM em_usage WHERE (started_at, request_id, call) > ($1::text::timestamptz, $2, $3)
+    let written = CALL_COLUMNS.map(|(name, kind)| match kind {
+        "timestamptz" => format!("to_char({name} AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS') AS {name}"),
+        _ => name.to_owned(),
+    });
+    let sql = format!(
+        "WITH page AS (SELECT * FROM em_usage WHERE (started_at, request_id, call) > ($1::text::timestamptz, $2, $3)
                  ORDER BY started_at, request_id, call LIMIT $4),
-               written AS (SELECT to_char(started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS') AS started_at,
-                 to_char(ended_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS') AS ended_at, request_id, call, purpose,
-                 session, credential, upstream, format, model, answered_model, streamed, mode, http_status, ending, stop,
-                 verdict, cut_kind, prompt_tokens, output_tokens, cached_tokens, reasoning_tokens, total_tokens,
-                 cache_written_tokens, estimated_prompt, estimated_output, sent_bytes, received_bytes, first_byte_ms,
-                 total_ms FROM page)
+               written AS (SELECT {} FROM page)
                SELECT (SELECT json_agg(w)::text FROM written w), (SELECT count(*) FROM page), started_at::text, request_id, call
-               FROM page ORDER BY page.started_at DESC, page.request_id DESC, page.call DESC LIMIT 1";
+               FROM page ORDER BY page.started_at DESC, page.request_id DESC, page.call DESC LIMIT 1",
+        written.join(", ")
+    );
     let place = [
         (time as &(dyn tokio_postgres::types::ToSql + Sync), Type::TEXT),
         (request_id, Type::TEXT),
         (call, Type::INT4),
         (&i64::from(most), Type::INT8),
     ];
-    let row = client.query_typed_opt(sql, &place).await?;
+    let row = client.query_typed_opt(&sql, &place).await?;
     Ok(row.map(|row| (row.get(0), natural(row.get(1)), (row.get(2), row.get(3), row.get(4)))))
 }
 

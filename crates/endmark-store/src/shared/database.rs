@@ -7,7 +7,7 @@ use tokio_postgres::{Client, Error, Row, Transaction};
 
 use super::address::PostgresAddress;
 use crate::engine::integers::{integer, natural};
-use crate::engine::journal::{Due, GrantedShare, Instance};
+use crate::engine::journal::{CALL_COLUMNS, Due, GrantedShare, Instance};
 use crate::error::StoreError;
 use crate::keys::{Key, KeyBudget, NewKey};
 use crate::leases::BudgetKey;
@@ -22,40 +22,6 @@ const TABLES: &str = concat!(
 
 /// Maximum attempts to create a schema that another instance creates at the same time.
 const MAKES: u32 = 5;
-
-/// The columns of a row, as PostgreSQL reads them from JSON.
-const USAGE_COLUMNS: [(&str, &str); 30] = [
-    ("started_at", "timestamptz"),
-    ("request_id", "text"),
-    ("call", "integer"),
-    ("purpose", "text"),
-    ("session", "text"),
-    ("credential", "text"),
-    ("upstream", "text"),
-    ("format", "text"),
-    ("model", "text"),
-    ("answered_model", "text"),
-    ("streamed", "boolean"),
-    ("mode", "text"),
-    ("ended_at", "timestamptz"),
-    ("http_status", "integer"),
-    ("ending", "text"),
-    ("stop", "text"),
-    ("verdict", "text"),
-    ("cut_kind", "text"),
-    ("prompt_tokens", "bigint"),
-    ("output_tokens", "bigint"),
-    ("cached_tokens", "bigint"),
-    ("reasoning_tokens", "bigint"),
-    ("total_tokens", "bigint"),
-    ("cache_written_tokens", "bigint"),
-    ("estimated_prompt", "bigint"),
-    ("estimated_output", "bigint"),
-    ("sent_bytes", "bigint"),
-    ("received_bytes", "bigint"),
-    ("first_byte_ms", "double precision"),
-    ("total_ms", "double precision"),
-];
 
 impl PostgresAddress {
     /// Error if the database has a newer schema than this version.
@@ -231,8 +197,8 @@ pub(crate) async fn exchange(
     let Some(known) = known else { return Ok(Exchanged::Unknown) };
     let (instances, keys_version): (i64, i64) = (known.get(0), known.get(1));
     if let Some(rows) = &due.rows {
-        let names = USAGE_COLUMNS.map(|(name, _)| name).join(", ");
-        let columns = USAGE_COLUMNS.map(|(name, kind)| format!("{name} {kind}")).join(", ");
+        let names = CALL_COLUMNS.map(|(name, _)| name).join(", ");
+        let columns = CALL_COLUMNS.map(|(name, kind)| format!("{name} {kind}")).join(", ");
         let sql = format!(
             "INSERT INTO em_usage (instance, {names}) SELECT $2, {names} FROM json_to_recordset($1::text::json) AS r({columns})
              ON CONFLICT DO NOTHING"
