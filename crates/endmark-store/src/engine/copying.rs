@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::integers::natural;
 use super::journal::{self, without_nul};
-use super::{BUSY_TIMEOUT, Session};
+use super::{BUSY_TIMEOUT, Fault, Session, keys};
 use crate::copied::{CopyError, CopySums};
 use crate::error::StoreError;
 use crate::leases::BudgetKey;
@@ -56,6 +56,10 @@ impl CopyFile {
         Ok(read(&self.session).map_err(|error| StoreError::of_sqlite(&self.path, &error))?)
     }
 
+    fn write(&self, write: impl FnOnce(&Connection) -> Result<(), Fault>) -> Result<(), CopyError> {
+        Ok(write(&self.session).map_err(|fault| StoreError::of_fault(&self.path, &fault))?)
+    }
+
     /// Returns a mark of the file.
     pub(crate) fn mark(&self, name: &str) -> Result<Option<String>, CopyError> {
         self.read(|connection| {
@@ -67,10 +71,9 @@ impl CopyFile {
     }
 
     pub(crate) fn set_mark(&self, name: &str, value: &str) -> Result<(), CopyError> {
-        self.read(|connection| {
-            connection
-                .execute("INSERT INTO copy_marks (name, value) VALUES (?1, ?2)", [name, value])
-                .map(|_| ())
+        self.write(|connection| {
+            connection.execute("INSERT INTO copy_marks (name, value) VALUES (?1, ?2)", [name, value])?;
+            Ok(())
         })
     }
 
@@ -139,7 +142,7 @@ impl CopyFile {
         let names: Vec<&str> = journal::usage_columns().collect();
         let values: Vec<String> = names.iter().map(|name| format!("value ->> '{name}'")).collect();
         let (names, values) = (names.join(", "), values.join(", "));
-        self.read(|connection| {
+        self.write(|connection| {
             connection
                 .prepare_cached(&format!(
                     "INSERT INTO usage ({names}) SELECT {values} FROM json_each(?1) WHERE true ON CONFLICT DO NOTHING"
@@ -160,8 +163,8 @@ impl CopyFile {
                      FROM json_each(?1) WHERE value ->> 'estimated_prompt' IS NOT NULL
                        OR value ->> 'estimated_output' IS NOT NULL ON CONFLICT DO NOTHING",
                 )?
-                .execute([rows])
-                .map(|_| ())
+                .execute([rows])?;
+            Ok(())
         })
     }
 
@@ -183,66 +186,25 @@ impl CopyFile {
                      ORDER BY scope, subject, window, unit LIMIT ?5",
                 )?
                 .query_map(params![scope, subject, window, unit, most], |row| {
-                    let (scope, unit): (String, String) = (row.get(0)?, row.get(3)?);
-                    let key = BudgetKey::of_words(&scope, row.get(1)?, row.get(2)?, &unit);
-                    Ok((key, natural(row.get(4)?)))
+                    Ok((journal::key(row)?, natural(row.get(4)?)))
                 })?
                 .collect()
         })
     }
 
     /// Writes what was spent in budgets, unless more was spent here since.
-    pub(crate) fn add_budgets(&self, budgets: &[(BudgetKey, i64)]) -> Result<(), CopyError> {
-        self.read(|connection| {
-            let mut statement = connection.prepare_cached(
-                "INSERT INTO budgets (scope, subject, window, unit, spent, forgotten) VALUES (?1, ?2, ?3, ?4, ?5, ?5)
-                 ON CONFLICT DO UPDATE SET spent = max(spent, excluded.spent),
-                   forgotten = forgotten + max(0, excluded.spent - spent)",
-            )?;
-            for (key, spent) in budgets {
-                let words = params![key.scope.name(), key.subject, key.window, key.unit.name(), spent];
-                statement.execute(words)?;
-            }
-            Ok(())
-        })
+    pub(crate) fn add_budgets(&self, budgets: &[(BudgetKey, u64)]) -> Result<(), CopyError> {
+        self.write(|connection| journal::catch_up(connection, budgets))
     }
 
     /// Returns all keys and the hashes of their secrets, as JSON.
     pub(crate) fn keys(&self) -> Result<(String, String), CopyError> {
-        self.read(|connection| {
-            connection.query_row(
-                "SELECT (SELECT json_group_array(json_object('name', name, 'models', models, 'budget_unit', budget_unit,
-                     'budget_period', budget_period, 'budget_limit', budget_limit, 'ends_at', ends_at,
-                     'created_at', created_at, 'revoked_at', revoked_at, 'requests_per_minute', requests_per_minute,
-                     'tokens_per_minute', tokens_per_minute, 'parallel', parallel)) FROM keys),
-                   (SELECT json_group_array(json_object('sha256', sha256, 'name', name, 'ends_at', ends_at)) FROM key_secrets)",
-                [],
-                |row| Ok((row.get(0)?, row.get(1)?)),
-            )
-        })
+        self.read(keys::all_as_json)
     }
 
     /// Adds keys that are not there yet, with their secrets. A key that is there can only be revoked.
-    pub(crate) fn add_keys(&self, keys: &str, secrets: &str) -> Result<(), CopyError> {
-        self.read(|connection| {
-            connection.execute(
-                "INSERT INTO key_secrets (sha256, name, ends_at)
-                 SELECT value ->> 'sha256', value ->> 'name', value ->> 'ends_at' FROM json_each(?1)
-                 WHERE value ->> 'name' NOT IN (SELECT name FROM keys)",
-                [secrets],
-            )?;
-            connection.execute(
-                "INSERT INTO keys (name, models, budget_unit, budget_period, budget_limit, ends_at, created_at, revoked_at,
-                   requests_per_minute, tokens_per_minute, parallel)
-                 SELECT value ->> 'name', value ->> 'models', value ->> 'budget_unit', value ->> 'budget_period',
-                   value ->> 'budget_limit', value ->> 'ends_at', value ->> 'created_at', value ->> 'revoked_at',
-                   value ->> 'requests_per_minute', value ->> 'tokens_per_minute', value ->> 'parallel'
-                 FROM json_each(?1) WHERE true
-                 ON CONFLICT DO UPDATE SET revoked_at = coalesce(revoked_at, excluded.revoked_at)",
-                [keys],
-            )
-            .map(|_| ())
-        })
+    pub(crate) fn add_keys(&self, all: &str, secrets: &str) -> Result<(), CopyError> {
+        self.write(|connection| keys::add_all(connection, all, secrets))
     }
 
     /// Returns the names of keys that differ from those of the database: revoked there or here alone, or with other

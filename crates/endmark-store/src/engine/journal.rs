@@ -9,8 +9,9 @@ use endmark_context::budget::pace::{MAX_CHANGES, MAX_ROWS};
 use endmark_context::budget::{Account, ShareReport, WantedShare};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::budgets::amount;
-use super::integers::natural;
+use super::budgets::{SUM_LIMIT, amount};
+use super::integers::{integer, natural};
+use super::keys;
 use crate::engine::Fault;
 use crate::error::StoreError;
 use crate::leases::{BudgetKey, Leases};
@@ -231,16 +232,17 @@ pub(crate) fn mark(connection: &Connection, shares: &[(BudgetKey, u64)]) -> Resu
     Ok(())
 }
 
-/// Raises what this instance spent to what the database knows. The entries of these calls are lost.
+/// Raises what was spent here to what the database knows. The file has no entries of these calls.
 pub(crate) fn catch_up(connection: &Connection, shares: &[(BudgetKey, u64)]) -> Result<(), Fault> {
     for (key, spent) in shares {
+        let spent = integer(*spent).min(SUM_LIMIT);
         connection
             .prepare_cached(
                 "INSERT INTO budgets (scope, subject, window, unit, spent, forgotten) VALUES (?1, ?2, ?3, ?4, ?5, ?5)
                  ON CONFLICT (scope, subject, window, unit) DO UPDATE SET spent = max(spent, excluded.spent),
                    forgotten = forgotten + max(excluded.spent - spent, 0)",
             )?
-            .execute(params![key.scope.name(), key.subject, key.window, key.unit.name(), amount(*spent)])?;
+            .execute(params![key.scope.name(), key.subject, key.window, key.unit.name(), spent])?;
     }
     Ok(())
 }
@@ -294,7 +296,8 @@ pub(crate) fn prepare(
     Ok(due)
 }
 
-fn key(row: &Row<'_>) -> rusqlite::Result<BudgetKey> {
+/// Returns the budget of a row that begins with its scope, subject, window and unit.
+pub(super) fn key(row: &Row<'_>) -> rusqlite::Result<BudgetKey> {
     let (scope, unit): (String, String) = (row.get(0)?, row.get(3)?);
     Ok(BudgetKey::of_words(&scope, row.get(1)?, row.get(2)?, &unit))
 }
@@ -436,23 +439,11 @@ fn open_shares(connection: &Connection) -> rusqlite::Result<Vec<BudgetKey>> {
 pub(crate) fn replace_keys(
     connection: &Connection,
     version: i64,
-    keys: &str,
+    all: &str,
     secrets: &str,
 ) -> Result<(), Fault> {
     connection.execute_batch("DELETE FROM keys; DELETE FROM key_secrets;")?;
-    connection.execute(
-        "INSERT INTO keys (name, models, budget_unit, budget_period, budget_limit, ends_at, created_at, revoked_at,
-           requests_per_minute, tokens_per_minute, parallel)
-         SELECT value ->> 'name', value ->> 'models', value ->> 'budget_unit', value ->> 'budget_period',
-           value ->> 'budget_limit', value ->> 'ends_at', value ->> 'created_at', value ->> 'revoked_at',
-           value ->> 'requests_per_minute', value ->> 'tokens_per_minute', value ->> 'parallel' FROM json_each(?1)",
-        [keys],
-    )?;
-    connection.execute(
-        "INSERT INTO key_secrets (sha256, name, ends_at)
-         SELECT value ->> 'sha256', value ->> 'name', value ->> 'ends_at' FROM json_each(?1)",
-        [secrets],
-    )?;
+    keys::add_all(connection, all, secrets)?;
     connection.execute("UPDATE journal SET keys_version = ?1", [version])?;
     Ok(())
 }

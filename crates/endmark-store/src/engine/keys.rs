@@ -75,6 +75,41 @@ pub(crate) fn revoke(connection: &Connection, name: &str) -> Result<bool, Fault>
     Ok(revoked > 0)
 }
 
+/// Adds keys that are not there yet, with their secrets: two arrays of JSON objects. A key that is there can only be
+/// revoked.
+pub(super) fn add_all(connection: &Connection, all: &str, secrets: &str) -> Result<(), Fault> {
+    connection.execute(
+        "INSERT INTO key_secrets (sha256, name, ends_at)
+         SELECT value ->> 'sha256', value ->> 'name', value ->> 'ends_at' FROM json_each(?1)
+         WHERE value ->> 'name' NOT IN (SELECT name FROM keys)",
+        [secrets],
+    )?;
+    connection.execute(
+        "INSERT INTO keys (name, models, budget_unit, budget_period, budget_limit, ends_at, created_at, revoked_at,
+           requests_per_minute, tokens_per_minute, parallel)
+         SELECT value ->> 'name', value ->> 'models', value ->> 'budget_unit', value ->> 'budget_period',
+           value ->> 'budget_limit', value ->> 'ends_at', value ->> 'created_at', value ->> 'revoked_at',
+           value ->> 'requests_per_minute', value ->> 'tokens_per_minute', value ->> 'parallel'
+         FROM json_each(?1) WHERE true
+         ON CONFLICT DO UPDATE SET revoked_at = coalesce(revoked_at, excluded.revoked_at)",
+        [all],
+    )?;
+    Ok(())
+}
+
+/// Returns all keys and the hashes of their secrets, as two arrays of JSON objects.
+pub(super) fn all_as_json(connection: &Connection) -> rusqlite::Result<(String, String)> {
+    connection.query_row(
+        "SELECT (SELECT json_group_array(json_object('name', name, 'models', models, 'budget_unit', budget_unit,
+             'budget_period', budget_period, 'budget_limit', budget_limit, 'ends_at', ends_at,
+             'created_at', created_at, 'revoked_at', revoked_at, 'requests_per_minute', requests_per_minute,
+             'tokens_per_minute', tokens_per_minute, 'parallel', parallel)) FROM keys),
+           (SELECT json_group_array(json_object('sha256', sha256, 'name', name, 'ends_at', ends_at)) FROM key_secrets)",
+        [],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )
+}
+
 const COLUMNS: &str =
     "SELECT k.name, k.models, k.budget_unit, k.budget_period, k.budget_limit, k.ends_at, k.created_at,
   k.revoked_at, k.requests_per_minute, k.tokens_per_minute, k.parallel";

@@ -3,7 +3,7 @@
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error};
 
-use super::database::unescaped;
+use super::database;
 use crate::copied::CopySums;
 use crate::engine::integers::natural;
 use crate::engine::journal::CALL_COLUMNS;
@@ -39,9 +39,8 @@ pub(crate) async fn id(client: &Client, random: i64) -> Result<String, Error> {
 /// Adds keys that are not there yet, with their secrets. A key that is there can only be revoked.
 pub(crate) async fn add_keys(client: &mut Client, keys: &str, secrets: &str) -> Result<(), Error> {
     let transaction = client.transaction().await?;
-    // Gateways that change keys change this row, too.
-    let lock = "UPDATE em_meta SET value = value + 1 WHERE name = 'key_version'";
-    transaction.execute_typed(lock, &[]).await?;
+    // First, since it locks out gateways that change keys.
+    database::raise_version(&transaction).await?;
     let add_secrets = "INSERT INTO em_key_secrets (sha256, name, ends_at)
                    SELECT sha256, name, ends_at FROM json_to_recordset($1::text::json) AS r(sha256 text, name text, ends_at bigint)
                    WHERE name NOT IN (SELECT name FROM em_keys)";
@@ -128,7 +127,7 @@ pub(crate) async fn budgets(
     client: &Client,
     after: &[String; 4],
     most: u32,
-) -> Result<(Vec<(BudgetKey, i64)>, Option<[String; 4]>), Error> {
+) -> Result<(Vec<(BudgetKey, u64)>, Option<[String; 4]>), Error> {
     let sql = "SELECT scope, subject, span, unit, spent FROM em_budgets WHERE (scope, subject, span, unit) > ($1, $2, $3, $4)
                ORDER BY scope, subject, span, unit LIMIT $5";
     let [scope, subject, span, unit] = after;
@@ -141,9 +140,5 @@ pub(crate) async fn budgets(
     ];
     let rows = client.query_typed(sql, &place).await?;
     let last = rows.last().map(|row| [row.get(0), row.get(1), row.get(2), row.get(3)]);
-    let budget = |row: &tokio_postgres::Row| {
-        let key = BudgetKey::of_words(row.get(0), unescaped(row.get(1)), row.get(2), row.get(3));
-        (key, row.get::<_, i64>(4))
-    };
-    Ok((rows.iter().map(budget).filter(|(_, spent)| *spent > 0).collect(), last))
+    Ok((rows.iter().map(database::spending).filter(|(_, spent)| *spent > 0).collect(), last))
 }

@@ -141,11 +141,13 @@ pub(crate) async fn shares_of(
 ) -> Result<Vec<(BudgetKey, u64)>, Error> {
     let sql = "SELECT scope, subject, span, unit, spent FROM em_shares WHERE instance = $1 AND ($2 OR granted > spent)";
     let rows = client.query_typed(sql, &[(&id, Type::TEXT), (&is_all, Type::BOOL)]).await?;
-    let share = |row: &Row| {
-        let key = BudgetKey::of_words(row.get(0), unescaped(row.get(1)), row.get(2), row.get(3));
-        (key, natural(row.get(4)))
-    };
-    Ok(rows.iter().map(share).collect())
+    Ok(rows.iter().map(spending).collect())
+}
+
+/// Returns the budget of a row, and what was spent in it: scope, subject, span, unit and amount.
+pub(super) fn spending(row: &Row) -> (BudgetKey, u64) {
+    let key = BudgetKey::of_words(row.get(0), unescaped(row.get(1)), row.get(2), row.get(3));
+    (key, natural(row.get(4)))
 }
 
 /// Frees the unspent shares of a silent instance. Returns whether there is such an instance.
@@ -225,7 +227,7 @@ fn escaped(subject: &str) -> String {
 }
 
 /// Restores an escaped subject.
-pub(crate) fn unescaped(subject: &str) -> String {
+fn unescaped(subject: &str) -> String {
     let mut characters = subject.chars();
     let mut text = String::with_capacity(subject.len());
     while let Some(character) = characters.next() {
@@ -463,7 +465,8 @@ async fn add_secret(transaction: &Transaction<'_>, name: &str, sha256: &str) -> 
     raise_version(transaction).await
 }
 
-async fn raise_version(transaction: &Transaction<'_>) -> Result<(), Error> {
+/// Notes a change of keys. Transactions that change keys follow each other on this row.
+pub(super) async fn raise_version(transaction: &Transaction<'_>) -> Result<(), Error> {
     let sql = "UPDATE em_meta SET value = value + 1 WHERE name = 'key_version'";
     transaction.execute_typed(sql, &[]).await.map(|_| ())
 }
