@@ -109,7 +109,6 @@ impl Worker {
             let is_closing = self.state.is_closing.load(Ordering::Acquire);
             let outcome = self.tell(is_closing).await;
             let (is_more, is_told) = (matches!(outcome, Ok(true)), outcome.is_ok());
-            self.note(outcome.err());
             if is_closing {
                 let since = *closing_since.get_or_insert_with(Instant::now);
                 let is_done = is_told && !is_more && self.is_empty().await;
@@ -150,7 +149,7 @@ impl Worker {
         }
     }
 
-    /// Reports what is due to the database. Returns whether there is more.
+    /// Reports what is due to the database, and notes the result. Returns whether there is more.
     async fn tell(&mut self, is_closing: bool) -> Result<bool, StoreError> {
         let (requests, answers) = locked(&self.state.requests).take(self.state.clock.now_ms(), is_closing);
         let mut outcome = self.try_tell(requests.clone(), is_closing).await;
@@ -165,10 +164,8 @@ impl Worker {
             error
         });
         let answer = outcome.as_ref().map(|_| ()).map_err(Clone::clone);
-        // A caller that gets an error also sees it in the condition of the store.
-        if let Err(error) = &outcome {
-            self.note(Some(error.clone()));
-        }
+        // First, so that a caller that gets an error also sees it in the condition of the store.
+        self.note(answer.as_ref().err().cloned());
         for waiting in answers {
             // The caller may have gone away.
             let _ = waiting.send(answer.clone());
