@@ -188,17 +188,14 @@ impl Worker {
         let due = prepared.await.map_err(Failure::Lost)?;
         let sent_ms = self.state.clock.now_ms();
         locked(&self.state.requests).keep(sent_ms, &due.in_progress);
-        let lost = |detail: String| Failure::Lost(self.state.address.failed(detail));
-        let Some(client) = &mut self.client else { return Err(lost("no connection".to_owned())) };
-        let exchanged =
-            tokio::time::timeout(DEADLINE, database::exchange(client, &self.instance, &due)).await;
-        let exchanged = exchanged.map_err(|_| lost(format!("no answer within {DEADLINE:?}")))?;
-        match exchanged.map_err(|error| lost(of_database(&error).detail))? {
+        let lost = |detail: &str| Failure::Lost(self.state.address.failed(detail));
+        let Some(client) = &mut self.client else { return Err(lost("no connection")) };
+        match self.state.answer(database::exchange(client, &self.instance, &due)).await? {
             Exchanged::Unknown => {
                 // Registering again discards what was granted.
                 self.client = None;
                 locked(&self.state.tenure).end();
-                Err(lost("it does not know this instance any more: its shares were forfeited".to_owned()))
+                Err(lost("it does not know this instance any more: its shares were forfeited"))
             }
             Exchanged::Done { granted, keys_version } => {
                 if !self.instance.pending.is_empty() {
@@ -209,14 +206,14 @@ impl Worker {
                 let Due { through, is_more, has_uploads, .. } = due;
                 let leases = Arc::clone(&self.state.leases);
                 locked(&self.state.requests).note(&granted);
-                let apply = move |session: &_| journal::apply(session, &leases, through, &granted);
-                self.state.writer.write(move |session| apply(session)).await.map_err(Failure::Lost)?;
+                let applied = self
+                    .state
+                    .writer
+                    .write(move |session| journal::apply(session, &leases, through, &granted));
+                applied.await.map_err(Failure::Lost)?;
                 locked(&self.state.tenure).confirm(sent_ms);
                 if let Some(oldest) = oldest.filter(|oldest| *oldest > self.rates_since) {
-                    let forgotten =
-                        tokio::time::timeout(DEADLINE, database::forget_rates(client, &oldest)).await;
-                    let forgotten = forgotten.map_err(|_| lost(format!("no answer within {DEADLINE:?}")))?;
-                    forgotten.map_err(|error| lost(of_database(&error).detail))?;
+                    self.state.answer(database::forget_rates(client, &oldest)).await?;
                     self.rates_since = oldest;
                 }
                 if keys_version != self.state.keys_version.load(Ordering::Acquire) {
@@ -266,7 +263,7 @@ impl Worker {
         if outcome.is_err() {
             self.client = None;
         }
-        match outcome.unwrap_or_else(|_| Err(address.failed(format!("no answer within {DEADLINE:?}")))) {
+        match outcome.unwrap_or_else(|_| Err(self.state.timed_out())) {
             Ok((is_more, has_expired)) => {
                 if deletes && !has_expired {
                     self.next_deletion = now + DELETION_INTERVAL;
@@ -282,11 +279,8 @@ impl Worker {
     }
 
     async fn read_keys(&mut self) -> Result<(), Failure> {
-        let lost = |detail: String| Failure::Lost(self.state.address.failed(detail));
         let Some(client) = &mut self.client else { return Ok(()) };
-        let read = tokio::time::timeout(DEADLINE, database::keys(client)).await;
-        let read = read.map_err(|_| lost(format!("no answer within {DEADLINE:?}")))?;
-        let (version, keys, secrets) = read.map_err(|error| lost(of_database(&error).detail))?;
+        let (version, keys, secrets) = self.state.answer(database::keys(client)).await?;
         let replaced =
             self.state.writer.write(move |session| journal::replace_keys(session, version, &keys, &secrets));
         replaced.await.map_err(Failure::Lost)?;
@@ -296,11 +290,10 @@ impl Worker {
 
     /// Connects, creates missing tables, and registers this instance.
     async fn connect(&mut self) -> Result<(), Failure> {
-        let address = self.state.address.clone();
-        let mut client = connect(&address).await.map_err(|unconnected| self.state.failed(unconnected))?;
+        let mut client =
+            connect(&self.state.address).await.map_err(|unconnected| self.state.failed(unconnected))?;
         let registering = tokio::time::timeout(DEADLINE, self.register(&mut client)).await;
-        registering
-            .map_err(|_| Failure::Lost(address.failed(format!("no answer within {DEADLINE:?}"))))??;
+        registering.map_err(|_| Failure::Lost(self.state.timed_out()))??;
         self.client = Some(client);
         Ok(())
     }
@@ -365,6 +358,20 @@ impl Worker {
 }
 
 impl State {
+    /// Waits for the answer of the database, until the deadline.
+    async fn answer<T>(
+        &self,
+        answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, Failure> {
+        let answer = tokio::time::timeout(DEADLINE, answer).await;
+        let answer = answer.map_err(|_| Failure::Lost(self.timed_out()))?;
+        answer.map_err(|error| Failure::Lost(self.address.statement_failed(&error)))
+    }
+
+    fn timed_out(&self) -> StoreError {
+        self.address.failed(format!("no answer within {DEADLINE:?}"))
+    }
+
     fn failed(&self, unconnected: Unconnected) -> Failure {
         let error = self.address.failed(unconnected.detail);
         if unconnected.is_final { Failure::Final(error) } else { Failure::Lost(error) }
