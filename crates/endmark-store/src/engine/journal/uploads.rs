@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::engine::Fault;
 use crate::engine::integers::integer;
-use crate::engine::outputs::{Piece, SECONDS_A_DAY};
+use crate::engine::outputs::Piece;
 
 /// Triggers that note new outputs and summaries, and the first use of one on each day.
 pub(super) const TRIGGERS: &str = "
@@ -60,14 +60,9 @@ pub(crate) struct OutputValue {
     pub(crate) expires_at: i64,
 }
 
-/// Returns when a value that was last used at this time may be deleted, in seconds since 1970. Uses are reported once
-/// a day, so it stays a day longer.
-fn expires_at(last_used: i64, keep_days: i64) -> i64 {
-    match keep_days {
-        0 => i64::MAX,
-        days => last_used.saturating_add(days.saturating_add(1).saturating_mul(SECONDS_A_DAY)),
-    }
-}
+/// The time at which a value may be deleted, in seconds since 1970. Uses are reported once a day, so it stays a day
+/// longer.
+const EXPIRES_AT: &str = "iif(keep_days = 0, 9223372036854775807, last_used + (keep_days + 1) * 86400)";
 
 /// Whether there is anything to upload.
 pub(super) fn are_due(connection: &Connection) -> rusqlite::Result<bool> {
@@ -119,18 +114,17 @@ pub(crate) fn collect(connection: &Connection) -> Result<Uploads, Fault> {
 
 fn value(connection: &Connection, handle: &str) -> rusqlite::Result<Option<OutputValue>> {
     connection
-        .prepare_cached(
-            "SELECT owner, format, bytes, lines, keep_days, last_used FROM outputs WHERE handle = ?1 AND bytes IS NOT NULL",
-        )?
+        .prepare_cached(&format!(
+            "SELECT owner, format, bytes, lines, keep_days, {EXPIRES_AT} FROM outputs WHERE handle = ?1 AND bytes IS NOT NULL"
+        ))?
         .query_row([handle], |row| {
-            let keep_days = row.get(4)?;
             Ok(OutputValue {
                 owner: row.get(0)?,
                 format: row.get(1)?,
                 bytes: row.get(2)?,
                 lines: row.get(3)?,
-                keep_days,
-                expires_at: expires_at(row.get(5)?, keep_days),
+                keep_days: row.get(4)?,
+                expires_at: row.get(5)?,
             })
         })
         .optional()
@@ -139,7 +133,7 @@ fn value(connection: &Connection, handle: &str) -> rusqlite::Result<Option<Outpu
 /// Returns the oldest summaries as JSON, with the number of the last one. Summaries deleted since are skipped.
 fn summaries(connection: &Connection) -> rusqlite::Result<(i64, Option<String>)> {
     let (through, count, rows): (i64, i64, String) = connection
-        .prepare_cached(
+        .prepare_cached(&format!(
             "SELECT coalesce(max(n), 0), count(*), json_group_array(json(row)) FILTER (WHERE row IS NOT NULL) FROM (
                SELECT n, row FROM (
                  SELECT j.number AS n, sum(coalesce(length(c.items), 0)) OVER (ORDER BY j.number) - coalesce(length(c.items), 0)
@@ -147,13 +141,12 @@ fn summaries(connection: &Connection) -> rusqlite::Result<(i64, Option<String>)>
                    'owner', c.owner, 'first_sha256', c.first_sha256, 'turns', c.turns, 'sha256', c.sha256, 'items', c.items,
                    'mode', c.mode, 'tokens_before', c.tokens_before, 'tokens_after', c.tokens_after, 'handle', c.handle,
                    'bytes', c.bytes, 'session', coalesce(s.session, ''), 'dropped', coalesce(s.dropped, ''),
-                   'keep_days', c.keep_days, 'expires_at',
-                   iif(c.keep_days = 0, 9223372036854775807, c.last_used + (c.keep_days + 1) * 86400)) END AS row
+                   'keep_days', c.keep_days, 'expires_at', {EXPIRES_AT}) END AS row
                  FROM (SELECT * FROM journal_compactions ORDER BY number LIMIT ?1) j
                    LEFT JOIN compactions c USING (owner, first_sha256, turns, sha256)
                    LEFT JOIN compaction_sessions s USING (owner, first_sha256, turns, sha256))
-               WHERE before < ?2 ORDER BY n)",
-        )?
+               WHERE before < ?2 ORDER BY n)"
+        ))?
         .query_row(params![MAX_VALUES, integer(MAX_BYTES as u64)], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     Ok((through, (count > 0).then(|| super::without_nul(&rows))))
 }
