@@ -56,7 +56,7 @@ impl Reader {
             let fetched = outputs::fetch(&client, handle.as_str()).await;
             fetched.map_err(|error| address.statement_failed(&error))
         };
-        let fetched = blocking(location, fetch).and_then(|fetched| fetched);
+        let fetched = blocking(location, fetch);
         work_on(reader, location, handle, fetched, work)
     }
 }
@@ -92,13 +92,17 @@ pub(super) fn note_read_in_database(location: &StoreLocation, handle: &Handle) -
     let Some(address) = location.postgres() else { return Ok(()) };
     blocking(location, async {
         let client = address.connect().await?;
-        outputs::touch(&client, handle.as_str()).await.map_err(|error| address.statement_failed(&error))
-    })?
+        let touched = outputs::touch(&client, &[handle.as_str()]).await;
+        touched.map(|_| ()).map_err(|error| address.statement_failed(&error))
+    })
 }
 
 /// Runs a future to its end in a program without a runtime.
-fn blocking<T>(location: &StoreLocation, work: impl Future<Output = T>) -> Result<T, StoreError> {
+fn blocking<T>(
+    location: &StoreLocation,
+    work: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| StoreError::of_io(location.path(), &error))?;
-    Ok(runtime.block_on(work))
+    runtime.block_on(work)
 }

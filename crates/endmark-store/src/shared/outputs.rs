@@ -1,7 +1,7 @@
 //! Kept outputs and summaries in the database: statements that upload, fetch and delete them.
 
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Error, Row, Transaction};
+use tokio_postgres::{Client, Error, GenericClient, Row, Transaction};
 
 use crate::compactions::{CondensedIn, KeptSummary};
 use crate::engine::compactions::{dropped_of, items_of};
@@ -58,16 +58,8 @@ async fn outputs(transaction: &Transaction<'_>, uploads: &Uploads) -> Result<Vec
         return Ok(Vec::new());
     }
     let handles: Vec<&str> = uploads.outputs.iter().map(|output| output.handle.as_str()).collect();
-    let used = (unix_seconds(), SECONDS_A_DAY);
     // Another instance may have uploaded the same output, and this one may have used one of another instance.
-    let known = transaction
-        .query_typed(
-            "UPDATE em_outputs SET expires_at = greatest(expires_at, $2 + (keep_days + 1) * $3)
-             WHERE handle = ANY($1) AND bytes IS NOT NULL RETURNING handle",
-            &[(&handles, Type::TEXT_ARRAY), (&used.0, Type::INT8), (&used.1, Type::INT8)],
-        )
-        .await?;
-    let known: Vec<String> = known.iter().map(|row| row.get(0)).collect();
+    let known = touch(transaction, &handles).await?;
     let mut new: Vec<(&OutputUpload, &OutputValue)> = uploads
         .outputs
         .iter()
@@ -76,7 +68,7 @@ async fn outputs(transaction: &Transaction<'_>, uploads: &Uploads) -> Result<Vec
         .collect();
     // In one order for all instances, so that their transactions do not wait for each other in a circle.
     new.sort_unstable_by_key(|(output, _)| &output.handle);
-    begin(transaction, &new, used.0 + used.1).await?;
+    begin(transaction, &new, unix_seconds() + SECONDS_A_DAY).await?;
     let mut pieces: Vec<&(String, Piece)> =
         uploads.pieces.iter().filter(|(handle, _)| !known.contains(handle)).collect();
     pieces.sort_unstable_by_key(|(handle, piece)| (handle, piece.ordinal));
@@ -193,13 +185,14 @@ pub(crate) async fn fetch(client: &Client, handle: &str) -> Result<Option<Fetche
     }))
 }
 
-/// Notes that an output was used now.
-pub(crate) async fn touch(client: &Client, handle: &str) -> Result<(), Error> {
+/// Notes that outputs were used now. Returns the handles of those that the database has whole.
+pub(crate) async fn touch(client: &impl GenericClient, handles: &[&str]) -> Result<Vec<String>, Error> {
     let sql = "UPDATE em_outputs SET expires_at = greatest(expires_at, $2 + (keep_days + 1) * $3)
-               WHERE handle = $1 AND bytes IS NOT NULL";
+               WHERE handle = ANY($1) AND bytes IS NOT NULL RETURNING handle";
     let parameters: [Parameter<'_>; 3] =
-        [(&handle, Type::TEXT), (&unix_seconds(), Type::INT8), (&SECONDS_A_DAY, Type::INT8)];
-    client.execute_typed(sql, &parameters).await.map(|_| ())
+        [(&handles, Type::TEXT_ARRAY), (&unix_seconds(), Type::INT8), (&SECONDS_A_DAY, Type::INT8)];
+    let touched = client.query_typed(sql, &parameters).await?;
+    Ok(touched.iter().map(|row| row.get(0)).collect())
 }
 
 /// A summary as the database has it.
