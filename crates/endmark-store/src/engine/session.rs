@@ -19,7 +19,7 @@ use crate::leases::{BudgetKey, LeasedAmount, LeasedCall, Leases};
 use crate::owner::Owner;
 
 /// Capacity of the statement cache: more than the writer uses.
-const PREPARED_STATEMENTS: usize = 64;
+const PREPARED_STATEMENTS: usize = 128;
 
 /// Pages of the write-ahead log after which it is moved into the database: four megabytes, SQLite's own default.
 const MAX_JOURNAL_PAGES: i32 = 1_000;
