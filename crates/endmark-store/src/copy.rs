@@ -13,7 +13,7 @@ use crate::error::StoreError;
 use crate::leases::BudgetKey;
 use crate::location::StoreLocation;
 use crate::shared::address::PostgresAddress;
-use crate::shared::work::random;
+use crate::shared::work::{random, random_number};
 use crate::shared::{copying, database};
 
 /// Copies a SQLite store into a PostgreSQL database, or back, and compares both afterwards.
@@ -112,8 +112,7 @@ async fn into_file(
     if sums == CopySums::default() {
         return Err(nothing());
     }
-    let number = random().parse::<u128>().unwrap_or_default() & u128::from(i64::MAX.unsigned_abs());
-    let id = copying::id(&client, i64::try_from(number).unwrap_or_default()).await.map_err(failed)?;
+    let id = copying::id(&client, random_number()).await.map_err(failed)?;
     let to = to.absolute();
     to.make_folder()?;
     let file = CopyFile::open(to.path())?;

@@ -29,7 +29,8 @@ pub(crate) async fn users(client: &Client) -> Result<(u64, Option<String>), Erro
 }
 
 /// Returns the id of the database, which it gets now if it has none.
-pub(crate) async fn id(client: &Client, random: i64) -> Result<String, Error> {
+pub(crate) async fn id(client: &Client, random: u128) -> Result<String, Error> {
+    let random = i64::try_from(random % (1 << 63)).unwrap_or_default();
     let sql = "INSERT INTO em_meta (name, value) VALUES ('id', $1) ON CONFLICT DO NOTHING";
     client.execute_typed(sql, &[(&random, Type::INT8)]).await?;
     let row = client.query_typed_one("SELECT value FROM em_meta WHERE name = 'id'", &[]).await?;

@@ -380,6 +380,11 @@ impl State {
 
 /// Returns a name that no other instance has.
 pub(crate) fn random() -> String {
+    random_number().to_string()
+}
+
+/// Returns a number that no other instance or database has.
+pub(crate) fn random_number() -> u128 {
     let mut bytes = [0_u8; 16];
     if getrandom::fill(&mut bytes).is_err() {
         // Without random bytes, the time and the process id distinguish instances.
@@ -387,5 +392,5 @@ pub(crate) fn random() -> String {
         bytes[..8].copy_from_slice(&since.as_nanos().to_le_bytes()[..8]);
         bytes[8..12].copy_from_slice(&std::process::id().to_le_bytes());
     }
-    u128::from_le_bytes(bytes).to_string()
+    u128::from_le_bytes(bytes)
 }
