@@ -21,7 +21,7 @@ fn claim(unit: Unit, window: &str, limit: u64, amount: u64) -> Claim {
     }
 }
 
-/// Makes a call of 30 tokens in a minute that admits `limit` requests. Returns whether it was admitted.
+/// Makes a call of 30 tokens in a minute that admits at most `limit` requests. Returns whether it was admitted.
 async fn call(recorder: &Recorder, request_id: &str, window: &str, limit: u64) -> bool {
     let Some(charges) = held(recorder, request_id, window, limit).await else { return false };
     let started = CallStarted {

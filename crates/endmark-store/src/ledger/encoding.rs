@@ -142,7 +142,7 @@ pub(crate) fn clipped(text: &str) -> &str {
     &text[..end]
 }
 
-/// FNV-1a: distinguishes a complete record from a torn or foreign one. It is no protection against forgery.
+/// FNV-1a: distinguishes a complete record from a torn or foreign one. It does not protect against forgery.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes
         .iter()

@@ -53,7 +53,7 @@ pub enum PostgresAddressError {
     /// It names no database.
     #[error("the PostgreSQL URL names no database: write `postgres://USER:PASSWORD@HOST:PORT/DATABASE`")]
     NoDatabase,
-    /// Encryption without verification is no protection.
+    /// Encryption without verification does not protect.
     #[error("`sslmode={0}` is not supported: write `verify-full`, which verifies the server, or `disable`")]
     SslMode(String),
 }

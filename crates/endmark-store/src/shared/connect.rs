@@ -21,7 +21,7 @@ use crate::error::StoreError;
 /// Maximum time to establish a usable connection to a host.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The TLS request of PostgreSQL's protocol: its length, and a number that is no protocol version.
+/// The TLS request of PostgreSQL's protocol: its length, and a number that is not a protocol version.
 const TLS_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
 trait Transport: AsyncRead + AsyncWrite + Unpin + Send {}
