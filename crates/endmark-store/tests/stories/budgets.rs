@@ -41,7 +41,7 @@ fn hold(request_id: &str, claims: Vec<Claim>) -> Hold {
     Hold { request_id: request_id.to_owned(), call: 1, claims, may_close: true }
 }
 
-fn started(request_id: &str) -> CallStarted {
+pub(crate) fn started(request_id: &str) -> CallStarted {
     CallStarted {
         request_id: request_id.to_owned(),
         call: 1,

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use endmark_context::budget::{Scope, Unit};
 use endmark_store::{
-    BudgetRow, CallSettled, CallStarted, Charge, Claim, Held, Hold, NoSecrets, Purpose, Reader, Recorder,
-    Store, StoreLocation, Tokens,
+    BudgetRow, CallSettled, CallStarted, Charge, Claim, Held, Hold, NoSecrets, Reader, Recorder, Store,
+    StoreLocation, Tokens,
 };
 
+use crate::budgets;
 use crate::place::Place;
 
 const CHILD: &str = "ENDMARK_TEST_STORE_OF_CHILD";
@@ -41,20 +42,8 @@ fn hold(request_id: &str, limit: u64, amount: u64) -> Hold {
 
 fn started(request_id: &str, held: u64) -> CallStarted {
     CallStarted {
-        request_id: request_id.to_owned(),
-        call: 1,
-        purpose: Purpose::Reply,
-        session: "s".to_owned(),
-        credential: None,
-        upstream: "local".to_owned(),
-        format: "openai_chat".into(),
-        model: "m".to_owned(),
-        streamed: false,
-        mode: "auto".into(),
-        started_ms: 1_700_000_000_123,
-        sent_bytes: 40,
-        prompt_estimate: 10,
         charges: vec![Charge { scope: Scope::Session, unit: Unit::Tokens, window: "ever".to_owned(), held }],
+        ..budgets::started(request_id)
     }
 }
 
