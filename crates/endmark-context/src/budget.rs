@@ -14,7 +14,7 @@ mod window;
 pub use account::{Account, Level};
 pub use lease::{Lease, Standing};
 pub use rate::{RateLeft, RateLimits, oldest_kept_window, rate_period, rate_retry_seconds};
-pub use share::{Demand, Pool, Share, ShareReport, TENURE_MS, Tenure, WantedShare, pace};
+pub use share::{Demands, Pool, Share, ShareReport, TENURE_MS, Tenure, WantedShare, pace};
 pub use window::{Period, Zone, ZoneError};
 
 /// Most output tokens of a session's closing call.

@@ -18,7 +18,7 @@ const MAX_AMOUNT: u64 = 1 << 46;
 const SWEEP_MS: u64 = 1_000;
 
 /// A budget in one window.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct BudgetKey {
     pub(crate) scope: Scope,
     pub(crate) subject: String,

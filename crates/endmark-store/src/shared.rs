@@ -37,10 +37,6 @@ use crate::error::StoreError;
 use crate::leases::{BudgetKey, Leases};
 use crate::writer::Writer;
 
-/// How long a call waits for other instances to return unused shares. The gateway waits a little longer.
-const RETURN_PATIENCE: Duration = Duration::from_millis(pace::RETURN_PATIENCE_MS);
-/// The same while the database still has some to grant: calls of this instance took the share that this one waited for.
-const RACE_PATIENCE: Duration = Duration::from_millis(pace::RACE_PATIENCE_MS);
 /// Pause between two requests.
 const RETURN_PAUSE: Duration = Duration::from_millis(pace::RETURN_PAUSE_MS);
 
@@ -147,7 +143,7 @@ impl Shared {
     /// Whether a call that does not fit may fit soon, once others return unused shares. If so, waits a moment.
     pub(crate) async fn may_fit(&self, used_up: &UsedUp, since: tokio::time::Instant) -> bool {
         let is_tight = locked(&self.state.requests).is_tight(&BudgetKey::of(&used_up.claim));
-        let patience = if is_tight { RETURN_PATIENCE } else { RACE_PATIENCE };
+        let patience = Duration::from_millis(pace::patience_ms(is_tight));
         let may_fit = used_up.account.may_admit(used_up.claim.amount) && since.elapsed() < patience;
         if may_fit && is_tight {
             tokio::time::sleep(RETURN_PAUSE).await;

@@ -7,7 +7,7 @@
 mod demand;
 pub mod pace;
 
-pub use demand::{Demand, WantedShare};
+pub use demand::{Demands, WantedShare};
 
 /// An advance grant is at most one part in this many of the free amount, divided by the number of instances.
 const PART: u64 = 4;

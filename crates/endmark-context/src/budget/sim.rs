@@ -1,6 +1,6 @@
 //! Simulates an installation of several gateways that share one database, on a virtual clock.
 //!
-//! Shares of budgets are decided by the code that gateways run: [`Pool`](super::Pool), [`Demand`](super::Demand) and
+//! Shares of budgets are decided by the code that gateways run: [`Pool`](super::Pool), [`Demands`](super::Demands) and
 //! [`Tenure`](super::Tenure), at the pace of [`pace`](super::pace). The simulation replaces only the network, the
 //! database's locks and the clients. Each call counts in one budget. The same plan gives the same result.
 

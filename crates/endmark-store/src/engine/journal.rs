@@ -271,11 +271,10 @@ pub(crate) fn prepare(
     due.has_uploads = uploads::are_due(connection)?;
     for request in requests {
         let (report, is_lowered) = report(connection, leases, request)?;
-        let wanted = &request.wanted;
-        if wanted.returns && wanted.least == 0 && report.used > report.spent {
+        if request.wanted.leaves_calls(&report) {
             due.in_progress.push(request.key.clone());
         }
-        if is_lowered || !wanted.only_returns() {
+        if request.wanted.is_due(is_lowered) {
             due.shares.push((request.key.clone(), report));
         }
     }

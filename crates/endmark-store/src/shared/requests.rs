@@ -1,8 +1,6 @@
 //! Requests for shares of budgets, and how much of each budget an instance should have available.
 
-use std::collections::HashMap;
-
-use endmark_context::budget::Demand;
+use endmark_context::budget::Demands;
 use tokio::sync::oneshot;
 
 use crate::budgets::Claim;
@@ -15,7 +13,7 @@ type Answer = oneshot::Sender<Result<(), StoreError>>;
 /// Waiting requests for shares of budgets.
 #[derive(Default)]
 pub(crate) struct Requests {
-    budgets: HashMap<BudgetKey, Demand>,
+    budgets: Demands<BudgetKey>,
     answers: Vec<Answer>,
 }
 
@@ -27,34 +25,28 @@ impl Requests {
         answer: Answer,
     ) {
         for (key, limit, amount) in claims {
-            self.budgets.entry(key).or_default().add(now_ms, limit, amount);
+            self.budgets.add(now_ms, key, limit, amount);
         }
         self.answers.push(answer);
     }
 
     pub(crate) fn note_use(&mut self, now_ms: u64, claims: &[Claim]) {
         for claim in claims {
-            if let Some(budget) = self.budgets.get_mut(&BudgetKey::of(claim)) {
-                budget.note_use(now_ms);
-            }
+            self.budgets.note_use(now_ms, &BudgetKey::of(claim));
         }
     }
 
     /// Takes the shares to request now, and the callers that wait for them.
     pub(crate) fn take(&mut self, now_ms: u64, is_closing: bool) -> (Vec<ShareRequest>, Vec<Answer>) {
-        let mut requests = Vec::new();
-        self.budgets.retain(|key, demand| {
-            let (wanted, is_kept) = demand.take(now_ms, is_closing);
-            requests.extend(wanted.map(|wanted| ShareRequest { key: key.clone(), wanted }));
-            is_kept
-        });
+        let wanted = self.budgets.take(now_ms, is_closing).into_iter();
+        let requests = wanted.map(|(key, wanted)| ShareRequest { key, wanted }).collect();
         (requests, std::mem::take(&mut self.answers))
     }
 
     /// Keeps demands for budgets of calls in progress.
     pub(crate) fn keep(&mut self, now_ms: u64, keys: &[BudgetKey]) {
         for key in keys {
-            self.budgets.entry(key.clone()).or_insert(Demand::in_progress(now_ms));
+            self.budgets.keep(now_ms, key.clone());
         }
     }
 
@@ -65,22 +57,18 @@ impl Requests {
 
     /// Whether this budget is nearly used up.
     pub(crate) fn is_tight(&self, key: &BudgetKey) -> bool {
-        self.budgets.get(key).is_some_and(Demand::is_tight)
+        self.budgets.is_tight(key)
     }
 
     /// Whether a budget of this instance is nearly used up: other instances wait for what is not in use here.
     pub(crate) fn has_tight(&self) -> bool {
-        self.budgets.values().any(Demand::is_tight)
+        self.budgets.has_tight()
     }
 
     /// Notes the database's answer.
     pub(crate) fn note(&mut self, shares: &[GrantedShare]) {
         for share in shares {
-            if let Some(budget) = self.budgets.get_mut(&share.key) {
-                budget.note_tight(share.is_tight);
-            } else if share.granted > share.used {
-                self.budgets.insert(share.key.clone(), Demand::leftover(share.is_tight));
-            }
+            self.budgets.note(&share.key, share.is_tight, share.granted.saturating_sub(share.used));
         }
     }
 }

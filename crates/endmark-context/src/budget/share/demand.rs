@@ -1,4 +1,6 @@
-//! How much of one budget an instance should have available, and when it asks the database for it.
+//! How much of each budget an instance should have available, and when it asks the database for it.
+
+use std::collections::BTreeMap;
 
 use super::ShareReport;
 
@@ -10,9 +12,13 @@ const HURRY_MS: u64 = 1_000;
 /// Requests that follow each other more slowly ask for half as much. In between a share lasts for seconds, as it should.
 const LEISURE_MS: u64 = 4_000;
 
-/// What the calls of one instance need of one budget.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Demand {
+/// What the calls of one instance need of each budget.
+#[derive(Debug)]
+pub struct Demands<K>(BTreeMap<K, Demand>);
+
+/// What they need of one budget.
+#[derive(Debug, Default)]
+struct Demand {
     wanted: WantedShare,
     asked_ms: u64,
     used_ms: u64,
@@ -34,20 +40,76 @@ pub struct WantedShare {
     pub returns: bool,
 }
 
+impl<K: Ord + Clone> Demands<K> {
+    /// Notes a call that waits for this amount of a budget.
+    pub fn add(&mut self, now_ms: u64, key: K, limit: u64, amount: u64) {
+        self.0.entry(key).or_default().add(now_ms, limit, amount);
+    }
+
+    /// Notes a call that was held within the share.
+    pub fn note_use(&mut self, now_ms: u64, key: &K) {
+        if let Some(demand) = self.0.get_mut(key) {
+            demand.used_ms = now_ms;
+        }
+    }
+
+    /// Returns the shares to request now. A closing instance returns all that it does not use.
+    ///
+    /// ```
+    /// use endmark_context::budget::Demands;
+    /// let mut demands = Demands::default();
+    /// demands.add(0, "a", 1_000, 30);
+    /// let wanted = demands.take(5, false);
+    /// assert_eq!((wanted.len(), wanted[0].1.waiting), (1, 30));
+    /// assert_eq!(demands.take(6, false), []);
+    /// assert!(demands.take(3_000, false)[0].1.returns);
+    /// assert_eq!(demands.take(9_000, false), []);
+    /// ```
+    pub fn take(&mut self, now_ms: u64, is_closing: bool) -> Vec<(K, WantedShare)> {
+        let mut due = Vec::new();
+        self.0.retain(|key, demand| {
+            let (wanted, is_kept) = demand.take(now_ms, is_closing);
+            due.extend(wanted.map(|wanted| (key.clone(), wanted)));
+            is_kept
+        });
+        due
+    }
+
+    /// Notes a budget of which calls in progress use all that was not returned
+    /// ([`leaves_calls`](WantedShare::leaves_calls)). A later report returns what they leave.
+    pub fn keep(&mut self, now_ms: u64, key: K) {
+        self.0.entry(key).or_insert(Demand { used_ms: now_ms, ..Demand::default() });
+    }
+
+    /// Notes the database's answer: whether the budget is tight, and how much more than the used amount it granted.
+    pub fn note(&mut self, key: &K, is_tight: bool, unused: u64) {
+        if let Some(demand) = self.0.get_mut(key) {
+            demand.is_tight = is_tight;
+        } else if unused > 0 {
+            // No call used the share lately, so the next report returns it.
+            self.0.insert(key.clone(), Demand { is_tight, ..Demand::default() });
+        }
+    }
+
+    /// Whether other instances wait for what is not in use of this budget here.
+    pub fn is_tight(&self, key: &K) -> bool {
+        self.0.get(key).is_some_and(|demand| demand.is_tight)
+    }
+
+    /// Whether this is so for any budget.
+    pub fn has_tight(&self) -> bool {
+        self.0.values().any(|demand| demand.is_tight)
+    }
+}
+
+impl<K> Default for Demands<K> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
 impl Demand {
-    /// The demand for a share of which a part is unused, and that no call used lately. Its next report returns that
-    /// part.
-    pub fn leftover(is_tight: bool) -> Self {
-        Self { is_tight, ..Self::default() }
-    }
-
-    /// The demand for a share of which calls in progress need all. A later report returns what they leave.
-    pub fn in_progress(now_ms: u64) -> Self {
-        Self { used_ms: now_ms, ..Self::default() }
-    }
-
-    /// Notes a call that waits for this amount.
-    pub fn add(&mut self, now_ms: u64, limit: u64, amount: u64) {
+    fn add(&mut self, now_ms: u64, limit: u64, amount: u64) {
         // A call that costs nothing needs a share, too: without one this instance does not know what others spent.
         let amount = amount.max(1);
         let wanted = &mut self.wanted;
@@ -57,34 +119,8 @@ impl Demand {
         self.used_ms = now_ms;
     }
 
-    /// Notes a call that was held within the share.
-    pub fn note_use(&mut self, now_ms: u64) {
-        self.used_ms = now_ms;
-    }
-
-    /// Notes whether the database reported the budget as tight.
-    pub fn note_tight(&mut self, is_tight: bool) {
-        self.is_tight = is_tight;
-    }
-
-    /// Whether other instances wait for what is not in use here.
-    pub fn is_tight(&self) -> bool {
-        self.is_tight
-    }
-
     /// Returns the share to request now, and whether the demand still has to be kept.
-    ///
-    /// ```
-    /// use endmark_context::budget::Demand;
-    /// let mut demand = Demand::default();
-    /// demand.add(0, 1_000, 30);
-    /// let (wanted, is_kept) = demand.take(5, false);
-    /// assert_eq!((wanted.unwrap().waiting, is_kept), (30, true));
-    /// assert_eq!(demand.take(6, false), (None, true));
-    /// let (wanted, is_kept) = demand.take(3_000, false);
-    /// assert!(wanted.unwrap().returns && !is_kept);
-    /// ```
-    pub fn take(&mut self, now_ms: u64, is_closing: bool) -> (Option<WantedShare>, bool) {
+    fn take(&mut self, now_ms: u64, is_closing: bool) -> (Option<WantedShare>, bool) {
         let is_unused = is_closing || now_ms.saturating_sub(self.used_ms) >= UNUSED_MS;
         let is_asked = self.wanted.least > 0;
         if is_asked {
@@ -105,15 +141,22 @@ impl Demand {
 }
 
 impl WantedShare {
-    /// Whether it only returns what is left of a share, and says nothing to the database if nothing is left.
-    pub fn only_returns(&self) -> bool {
-        self.returns && self.limit == 0
-    }
-
     /// Returns the report to the database. The journal lowers its share to the reported one first.
     pub fn report(&self, granted: u64, spent: u64, used: u64) -> ShareReport {
         let granted = if self.returns { granted.min(used) } else { granted };
         let Self { limit, least, waiting, ahead, .. } = *self;
         ShareReport { limit, granted, spent, used, least, waiting, ahead }
+    }
+
+    /// Whether the report has to be sent even if no cost changed. A report that only returns the rest of a share is
+    /// sent if it lowers the share.
+    pub fn is_due(&self, is_lowered: bool) -> bool {
+        let only_returns = self.returns && self.limit == 0;
+        is_lowered || !only_returns
+    }
+
+    /// Whether calls in progress use the share of which the rest is returned.
+    pub fn leaves_calls(&self, report: &ShareReport) -> bool {
+        self.returns && self.least == 0 && report.used > report.spent
     }
 }

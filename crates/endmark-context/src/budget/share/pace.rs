@@ -17,6 +17,11 @@ pub const MAX_CHANGES: u32 = 256;
 /// How long a call waits for other instances to return unused shares. The gateway waits a little longer.
 pub const RETURN_PATIENCE_MS: u64 = 1_200;
 /// The same while the database still has some to grant: calls of this instance took the share that this one waited for.
-pub const RACE_PATIENCE_MS: u64 = 5_000;
+const RACE_PATIENCE_MS: u64 = 5_000;
 /// Pause between two requests of a call that waits for other instances.
 pub const RETURN_PAUSE_MS: u64 = 40;
+
+/// Returns how long a call waits for a share that does not suffice.
+pub fn patience_ms(is_tight: bool) -> u64 {
+    if is_tight { RETURN_PATIENCE_MS } else { RACE_PATIENCE_MS }
+}

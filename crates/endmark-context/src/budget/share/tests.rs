@@ -51,18 +51,17 @@ impl Instance {
 
     /// Lowers the share in the journal, then reports it.
     fn prepare(&mut self, returns: bool) -> ShareReport {
-        if returns || self.is_tight {
-            self.granted = self.granted.min(self.used());
-        }
-        ShareReport {
+        let waiting = self.waiting.iter().sum();
+        let wanted = WantedShare {
             limit: LIMIT,
-            granted: self.granted,
-            spent: self.spent,
-            used: self.used(),
             least: self.waiting.iter().copied().min().unwrap_or(0),
-            waiting: self.waiting.iter().sum(),
-            ahead: self.waiting.iter().sum::<u64>() * 8,
-        }
+            waiting,
+            ahead: waiting * 8,
+            returns: returns || self.is_tight,
+        };
+        let report = wanted.report(self.granted, self.spent, self.used());
+        self.granted = report.granted;
+        report
     }
 }
 

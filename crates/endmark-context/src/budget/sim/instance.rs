@@ -1,9 +1,9 @@
 //! One simulated gateway: its journal, the calls that it holds, and what it reports to the database.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::super::pace::{MAX_CHANGES, MAX_ROWS};
-use super::super::{Demand, Share, ShareReport, Tenure, WantedShare};
+use super::super::{Demands, Share, ShareReport, Tenure, WantedShare};
 
 /// A call on its way into its budget.
 #[derive(Debug, Clone, Copy)]
@@ -69,7 +69,7 @@ pub(super) struct Instance {
     /// When the database stops counting it as alive.
     pub(super) expires_ms: u64,
     pub(super) budgets: Vec<Journaled>,
-    pub(super) demands: BTreeMap<usize, Demand>,
+    pub(super) demands: Demands<usize>,
     pub(super) changed: BTreeSet<usize>,
     /// Rows that the database does not have, and how many of them the last look found.
     pub(super) rows: u64,
@@ -92,7 +92,7 @@ impl Instance {
             is_registered: false,
             expires_ms: 0,
             budgets: vec![Journaled::default(); budgets],
-            demands: BTreeMap::new(),
+            demands: Demands::default(),
             changed: BTreeSet::new(),
             rows: 0,
             rows_made: 0,
@@ -103,14 +103,9 @@ impl Instance {
         }
     }
 
-    /// Whether a budget of this instance is nearly used up.
-    pub(super) fn has_tight(&self) -> bool {
-        self.demands.values().any(Demand::is_tight)
-    }
-
     /// Lets a call wait for a share of its budget.
     pub(super) fn ask(&mut self, now_ms: u64, limit: u64, call: Call) {
-        self.demands.entry(call.budget).or_default().add(now_ms, limit, call.held);
+        self.demands.add(now_ms, call.budget, limit, call.held);
         self.waiting.push(Call { has_asked: true, ..call });
     }
 
@@ -127,25 +122,20 @@ impl Instance {
 
     /// Collects what to report. Returned amounts are deducted from the journal first.
     pub(super) fn prepare(&mut self, now_ms: u64) {
-        let mut wanted: Vec<(usize, WantedShare)> = Vec::new();
-        self.demands.retain(|budget, demand| {
-            let (due, is_kept) = demand.take(now_ms, false);
-            wanted.extend(due.map(|due| (*budget, due)));
-            is_kept
-        });
+        let mut wanted = self.demands.take(now_ms, false);
         let changed: Vec<usize> = self.changed.iter().copied().take(MAX_CHANGES as usize).collect();
         let asked: BTreeSet<usize> = wanted.iter().map(|(budget, _)| *budget).collect();
         let others = changed.iter().filter(|budget| !asked.contains(budget));
         wanted.extend(others.map(|budget| (*budget, WantedShare::default())));
         let report = |(index, wanted): (usize, WantedShare)| {
             let budget = self.budgets.get_mut(index)?;
-            if wanted.returns && wanted.least == 0 && budget.held > 0 {
-                self.demands.entry(index).or_insert(Demand::in_progress(now_ms));
-            }
             let report = wanted.report(budget.granted, budget.spent, budget.used());
-            let says_nothing = wanted.only_returns() && report.granted == budget.granted;
+            if wanted.leaves_calls(&report) {
+                self.demands.keep(now_ms, index);
+            }
+            let is_due = wanted.is_due(report.granted < budget.granted);
             budget.granted = report.granted;
-            (!says_nothing || self.changed.contains(&index)).then_some((index, report))
+            (is_due || self.changed.contains(&index)).then_some((index, report))
         };
         let reports = wanted.into_iter().filter_map(report).collect();
         let rows = self.rows.min(MAX_ROWS.into());
@@ -163,11 +153,7 @@ impl Instance {
             if budget.spent <= report.spent {
                 self.changed.remove(index);
             }
-            if let Some(demand) = self.demands.get_mut(index) {
-                demand.note_tight(is_tight);
-            } else if share.granted > report.used {
-                self.demands.insert(*index, Demand::leftover(is_tight));
-            }
+            self.demands.note(index, is_tight, share.granted.saturating_sub(report.used));
         }
         self.rows -= flight.rows;
         self.tenure.confirm(flight.sent_ms);
@@ -178,7 +164,7 @@ impl Instance {
     pub(super) fn kill(&mut self) -> usize {
         let lost = self.waiting.len() + self.flight.take().map_or(0, |flight| flight.calls.len());
         self.waiting.clear();
-        self.demands.clear();
+        self.demands = Demands::default();
         (self.is_alive, self.is_registered) = (false, false);
         self.tenure.end();
         self.life += 1;

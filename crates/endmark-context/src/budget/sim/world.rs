@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use super::super::{Demand, Pool, Share, TENURE_MS, pace};
+use super::super::{Pool, Share, TENURE_MS, pace};
 use super::instance::{Call, Instance, Work};
 use super::measures::{Measures, SimReport};
 use super::{Plan, PlanError};
@@ -246,9 +246,7 @@ impl Simulation {
         }
         if budget.used().saturating_add(call.held) <= budget.granted {
             budget.held += call.held;
-            if let Some(demand) = instance.demands.get_mut(&call.budget) {
-                demand.note_use(moment_ms);
-            }
+            instance.demands.note_use(moment_ms, &call.budget);
             instance.in_progress += 1;
             let life = instance.life;
             self.budgets[call.budget].used += call.held;
@@ -263,10 +261,9 @@ impl Simulation {
             return self.ask(index, call);
         }
         let spent = budget.spent.saturating_add(budget.spent_elsewhere);
-        let is_tight = instance.demands.get(&call.budget).is_some_and(Demand::is_tight);
-        let patience_ms = if is_tight { pace::RETURN_PATIENCE_MS } else { pace::RACE_PATIENCE_MS };
-        let may_fit =
-            spent.saturating_add(call.held) <= self.limit && now_us < call.arrived_us + patience_ms * 1_000;
+        let is_tight = instance.demands.is_tight(&call.budget);
+        let may_fit = spent.saturating_add(call.held) <= self.limit
+            && now_us < call.arrived_us + pace::patience_ms(is_tight) * 1_000;
         match (may_fit, is_tight) {
             (true, true) => {
                 let life = instance.life;
@@ -318,7 +315,7 @@ impl Simulation {
         if !instance.waiting.is_empty() {
             return self.schedule(now_us, Event::Tell { index, life });
         }
-        let delay_ms = if instance.has_tight() { pace::TIGHT_DELAY_MS } else { pace::ROW_DELAY_MS };
+        let delay_ms = if instance.demands.has_tight() { pace::TIGHT_DELAY_MS } else { pace::ROW_DELAY_MS };
         instance.work = Work::Waiting { since_us: now_us, delay_ms };
         instance.turn += 1;
         let turn = instance.turn;
