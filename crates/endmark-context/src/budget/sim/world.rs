@@ -52,24 +52,30 @@ struct Budget {
 enum Event {
     /// A client sends the next request.
     Arrive,
-    /// A call that did not fit asks again.
-    Retry { index: usize, life: u32, call: Call },
-    /// A call is over.
-    Settle { index: usize, life: u32, call: Call },
-    /// An instance looks for something to report.
-    Look { index: usize, life: u32, turn: u64 },
-    /// An instance reports.
-    Tell { index: usize, life: u32 },
-    /// A transaction of an instance asks for the locks of its budgets.
-    Reach { index: usize, life: u32 },
-    /// The pause after an answer is over.
-    Rested { index: usize, life: u32 },
-    /// The answer arrives; `false` if the database failed.
-    Answer { index: usize, life: u32, is_done: bool },
     /// An instance is killed.
     Kill { index: usize },
     /// It is started again.
     Back { index: usize },
+    /// A step of an instance, unless it was killed since.
+    Step { index: usize, life: u32, step: Step },
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    /// A call that did not fit asks again.
+    Retry(Call),
+    /// A call is over.
+    Settle(Call),
+    /// It looks for something to report.
+    Look { turn: u64 },
+    /// It reports.
+    Tell,
+    /// Its transaction asks for the locks of its budgets.
+    Reach,
+    /// The pause after an answer is over.
+    Rested,
+    /// The answer arrives; `false` if the database failed.
+    Answer { is_done: bool },
 }
 
 #[derive(Debug)]
@@ -114,7 +120,7 @@ impl Simulation {
         for index in 0..count {
             // Instances do not start at the same moment.
             let at_us = simulation.dice.roll(pace::HEARTBEAT_MS * 1_000);
-            simulation.schedule(at_us, Event::Tell { index, life: 0 });
+            simulation.schedule_step(at_us, index, Step::Tell);
         }
         for (nth, kill) in simulation.plan.kills.clone().into_iter().enumerate() {
             let index = count - 1 - nth;
@@ -171,6 +177,12 @@ impl Simulation {
         self.events.push(Scheduled { at_us, number: self.scheduled, event });
     }
 
+    /// Schedules a step of an instance in its current life.
+    fn schedule_step(&mut self, at_us: u64, index: usize, step: Step) {
+        let life = self.instances[index].life;
+        self.schedule(at_us, Event::Step { index, life, step });
+    }
+
     fn now_ms(&self) -> u64 {
         self.now_us / 1_000
     }
@@ -181,30 +193,20 @@ impl Simulation {
     }
 
     fn handle(&mut self, event: Event) {
-        let (index, life) = match event {
-            Event::Arrive => return self.arrive(),
-            Event::Kill { index } => return self.kill(index),
-            Event::Back { index } => return self.back(index),
-            Event::Retry { index, life, .. }
-            | Event::Settle { index, life, .. }
-            | Event::Look { index, life, .. }
-            | Event::Tell { index, life }
-            | Event::Rested { index, life }
-            | Event::Reach { index, life }
-            | Event::Answer { index, life, .. } => (index, life),
-        };
-        if self.instances[index].life != life {
-            return;
-        }
         match event {
-            Event::Retry { call, .. } => self.ask(index, call),
-            Event::Settle { call, .. } => self.settle(index, call),
-            Event::Look { turn, .. } => self.look(index, turn),
-            Event::Tell { .. } => self.tell(index),
-            Event::Rested { .. } => self.wait(index),
-            Event::Reach { .. } => self.reach(index),
-            Event::Answer { is_done, .. } => self.answer(index, is_done),
-            Event::Arrive | Event::Kill { .. } | Event::Back { .. } => {}
+            Event::Arrive => self.arrive(),
+            Event::Kill { index } => self.kill(index),
+            Event::Back { index } => self.back(index),
+            Event::Step { index, life, step } if life == self.instances[index].life => match step {
+                Step::Retry(call) => self.ask(index, call),
+                Step::Settle(call) => self.settle(index, call),
+                Step::Look { turn } => self.look(index, turn),
+                Step::Tell => self.tell(index),
+                Step::Rested => self.wait(index),
+                Step::Reach => self.reach(index),
+                Step::Answer { is_done } => self.answer(index, is_done),
+            },
+            Event::Step { .. } => {}
         }
     }
 
@@ -248,14 +250,13 @@ impl Simulation {
             budget.held += call.held;
             instance.demands.note_use(moment_ms, &call.budget);
             instance.in_progress += 1;
-            let life = instance.life;
             self.budgets[call.budget].used += call.held;
             self.measures.calls += 1;
             if call.has_asked {
                 let wait_us = u32::try_from(now_us - call.arrived_us).unwrap_or(u32::MAX);
                 self.measures.waits_us.push(wait_us);
             }
-            return self.schedule(now_us + call.duration_us, Event::Settle { index, life, call });
+            return self.schedule_step(now_us + call.duration_us, index, Step::Settle(call));
         }
         if !call.has_asked {
             return self.ask(index, call);
@@ -266,8 +267,7 @@ impl Simulation {
             && now_us < call.arrived_us + pace::patience_ms(is_tight) * 1_000;
         match (may_fit, is_tight) {
             (true, true) => {
-                let life = instance.life;
-                self.schedule(now_us + pace::RETURN_PAUSE_MS * 1_000, Event::Retry { index, life, call });
+                self.schedule_step(now_us + pace::RETURN_PAUSE_MS * 1_000, index, Step::Retry(call));
             }
             (true, false) => self.ask(index, call),
             (false, _) => {
@@ -288,8 +288,7 @@ impl Simulation {
         if let Work::Waiting { .. } = instance.work {
             instance.work = Work::Reporting;
             instance.turn += 1;
-            let life = instance.life;
-            self.schedule(now_us, Event::Tell { index, life });
+            self.schedule_step(now_us, index, Step::Tell);
         }
     }
 
@@ -311,15 +310,14 @@ impl Simulation {
     fn wait(&mut self, index: usize) {
         let now_us = self.now_us;
         let instance = &mut self.instances[index];
-        let life = instance.life;
         if !instance.waiting.is_empty() {
-            return self.schedule(now_us, Event::Tell { index, life });
+            return self.schedule_step(now_us, index, Step::Tell);
         }
         let delay_ms = if instance.demands.has_tight() { pace::TIGHT_DELAY_MS } else { pace::ROW_DELAY_MS };
         instance.work = Work::Waiting { since_us: now_us, delay_ms };
         instance.turn += 1;
         let turn = instance.turn;
-        self.schedule(now_us + delay_ms * 1_000, Event::Look { index, life, turn });
+        self.schedule_step(now_us + delay_ms * 1_000, index, Step::Look { turn });
     }
 
     fn look(&mut self, index: usize, turn: u64) {
@@ -329,14 +327,13 @@ impl Simulation {
         if instance.turn != turn {
             return;
         }
-        let life = instance.life;
         let has_rows = std::mem::replace(&mut instance.rows_seen, instance.rows_made) != instance.rows_made;
         let is_due = now_us >= since_us + pace::HEARTBEAT_MS * 1_000;
         if has_rows || is_due || delay_ms == pace::TIGHT_DELAY_MS {
             instance.work = Work::Reporting;
-            self.schedule(now_us, Event::Tell { index, life });
+            self.schedule_step(now_us, index, Step::Tell);
         } else {
-            self.schedule(now_us + delay_ms * 1_000, Event::Look { index, life, turn });
+            self.schedule_step(now_us + delay_ms * 1_000, index, Step::Look { turn });
         }
     }
 
@@ -346,7 +343,6 @@ impl Simulation {
         self.measures.most_rows_waiting = self.measures.most_rows_waiting.max(self.rows_waiting);
         let is_out = self.is_out(now_us);
         let instance = &mut self.instances[index];
-        let life = instance.life;
         let mut round_trips = 0;
         if !instance.is_registered && !is_out {
             instance.register();
@@ -355,13 +351,13 @@ impl Simulation {
         instance.prepare(moment_ms);
         if is_out {
             let at_us = now_us + self.plan.round_trip_us;
-            return self.schedule(at_us, Event::Answer { index, life, is_done: false });
+            return self.schedule_step(at_us, index, Step::Answer { is_done: false });
         }
         let flight = instance.flight.as_ref();
         // BEGIN, the instance's own row, the rows of calls, and the insertion of new budgets.
         round_trips += 2 + u64::from(flight.is_some_and(|flight| flight.rows > 0));
         round_trips += u64::from(flight.is_some_and(|flight| !flight.reports.is_empty()));
-        self.schedule(now_us + round_trips * self.plan.round_trip_us, Event::Reach { index, life });
+        self.schedule_step(now_us + round_trips * self.plan.round_trip_us, index, Step::Reach);
     }
 
     /// Runs the transaction of an instance as soon as the rows of its budgets are free.
@@ -370,7 +366,6 @@ impl Simulation {
         let reporting =
             self.instances.iter().filter(|instance| instance.expires_ms > moment_ms).count().max(1);
         let instance = &mut self.instances[index];
-        let life = instance.life;
         let Some(mut flight) = instance.flight.take() else { return };
         let locks = flight.reports.iter().map(|(budget, _)| self.budgets[*budget].locked_until_us);
         let locked_us = locks.fold(self.now_us, u64::max);
@@ -379,7 +374,7 @@ impl Simulation {
         let done_us = locked_us + round_trips * self.plan.round_trip_us + self.plan.commit_us;
         if self.is_out(done_us) {
             self.instances[index].flight = Some(flight);
-            return self.schedule(done_us, Event::Answer { index, life, is_done: false });
+            return self.schedule_step(done_us, index, Step::Answer { is_done: false });
         }
         self.instances[index].expires_ms = moment_ms + TENURE_MS;
         for (budget, report) in &flight.reports {
@@ -395,26 +390,25 @@ impl Simulation {
         self.measures.rows_written += flight.rows;
         self.instances[index].flight = Some(flight);
         self.measures.transaction(done_us);
-        self.schedule(done_us, Event::Answer { index, life, is_done: true });
+        self.schedule_step(done_us, index, Step::Answer { is_done: true });
     }
 
     fn answer(&mut self, index: usize, is_done: bool) {
         let now_us = self.now_us;
         let instance = &mut self.instances[index];
-        let life = instance.life;
         if !is_done {
             let lost = instance.flight.take().map_or(0, |flight| flight.calls.len());
             self.measures.refused_without_database += lost as u64;
             (instance.is_failing, instance.is_registered) = (true, false);
-            return self.schedule(now_us + pace::RETRY_PAUSE_MS * 1_000, Event::Tell { index, life });
+            return self.schedule_step(now_us + pace::RETRY_PAUSE_MS * 1_000, index, Step::Tell);
         }
         self.rows_waiting -= instance.flight.as_ref().map_or(0, |flight| flight.rows);
         let (calls, is_more) = instance.apply();
         for call in calls {
             self.hold(index, call);
         }
-        let next = if is_more { Event::Tell { index, life } } else { Event::Rested { index, life } };
-        self.schedule(now_us + pace::PAUSE_MS * 1_000, next);
+        let next = if is_more { Step::Tell } else { Step::Rested };
+        self.schedule_step(now_us + pace::PAUSE_MS * 1_000, index, next);
     }
 
     fn kill(&mut self, index: usize) {
@@ -435,8 +429,7 @@ impl Simulation {
         self.rows_waiting += instance.in_progress;
         instance.revive();
         instance.work = Work::Reporting;
-        let life = instance.life;
-        self.schedule(now_us, Event::Tell { index, life });
+        self.schedule_step(now_us, index, Step::Tell);
     }
 }
 
