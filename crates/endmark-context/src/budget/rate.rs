@@ -3,9 +3,6 @@
 use super::{Period, Unit, Zone};
 use crate::Moment;
 
-/// Length of the windows in which requests and tokens are counted.
-const WINDOW_SECONDS: u64 = 60;
-
 /// How long windows are kept after their end. The clocks of several instances differ by less.
 const KEPT_SECONDS: u64 = 600;
 
@@ -74,7 +71,8 @@ pub fn rate_period(unit: Unit) -> Period {
 /// assert_eq!(rate_retry_seconds(Unit::Parallel, Moment::from_unix_seconds(at)), 1);
 /// ```
 pub fn rate_retry_seconds(unit: Unit, at: Moment) -> u64 {
-    if unit == Unit::Parallel { 1 } else { WINDOW_SECONDS - at.unix_seconds() % WINDOW_SECONDS }
+    let end = rate_period(unit).resets_at(at, &Zone::default());
+    end.map_or(1, |end| end - at.unix_seconds())
 }
 
 /// Returns the oldest window that is kept when this one is used. Older ones are deleted: no call counts in them any more.

@@ -159,12 +159,12 @@ impl Period {
     /// Returns `None` if the window does not end. If a clock is put forward over midnight, the day begins with the
     /// first moment after that.
     pub fn resets_at(self, at: Moment, zone: &Zone) -> Option<u64> {
-        let today = local_day(at, zone);
+        let today = || local_day(at, zone);
         let last_day = match self {
             Self::Ever => return None,
             Self::Minute => return Some(at.unix_seconds() / 60 * 60 + 60),
-            Self::Day => today,
-            Self::Month => today.last_of_month(),
+            Self::Day => today(),
+            Self::Month => today().last_of_month(),
         };
         let midnight = last_day.tomorrow().ok()?.at(0, 0, 0, 0);
         u64::try_from(zone.0.to_timestamp(midnight).ok()?.as_second()).ok()
