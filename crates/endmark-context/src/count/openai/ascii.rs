@@ -13,16 +13,12 @@ pub(super) fn o200k_piece(text: &[u8]) -> Option<usize> {
     };
     let end = end(text, capitals_then_small, |byte| matches!(byte, b'\r' | b'\n' | b'/'))?;
     // The end of a contraction, as in "it's", belongs to the word.
-    let is_contraction = text.get(end) == Some(&b'\'')
-        && text.get(end + 1).is_some_and(|next| !next.is_ascii() || begins_contraction(*next));
-    (!is_contraction && is_sure(text, end)).then_some(end)
+    (!may_be_contraction(text, end) && is_sure(text, end)).then_some(end)
 }
 
 /// The same for `cl100k_base`, in which a contraction is a piece of its own.
 pub(super) fn cl100k_piece(text: &[u8]) -> Option<usize> {
-    if text.first() == Some(&b'\'')
-        && text.get(1).is_some_and(|next| !next.is_ascii() || begins_contraction(*next))
-    {
+    if may_be_contraction(text, 0) {
         return None;
     }
     let letters = |word: usize| run(text, word, |byte| byte.is_ascii_alphabetic());
@@ -30,9 +26,10 @@ pub(super) fn cl100k_piece(text: &[u8]) -> Option<usize> {
     is_sure(text, end).then_some(end)
 }
 
-/// Whether a contraction, such as `'s` or `'ll`, may begin with this letter.
-fn begins_contraction(letter: u8) -> bool {
-    b"strvmld".contains(&letter.to_ascii_lowercase())
+/// Whether a contraction, such as `'s` or `'ll`, may begin here. In the pattern `'ſ` is one, too.
+fn may_be_contraction(text: &[u8], at: usize) -> bool {
+    let is_letter = |letter: u8| !letter.is_ascii() || b"strvmld".contains(&letter.to_ascii_lowercase());
+    text.get(at) == Some(&b'\'') && text.get(at + 1).is_some_and(|letter| is_letter(*letter))
 }
 
 /// Whether a piece cannot go on here: a letter or a mark outside ASCII belongs to a word, and any other sign to the
