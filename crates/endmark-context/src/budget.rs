@@ -31,7 +31,7 @@ pub enum Scope {
     Model,
     /// All calls.
     All,
-    /// The rate limits of one key, by its hash. Nothing warns of them, and they are no spending.
+    /// The rate limits of one key, by its hash. Nothing warns of them, and they are not spending.
     Rate,
 }
 
