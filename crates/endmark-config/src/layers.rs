@@ -175,8 +175,7 @@ impl Layers {
         Err(ConfigError::NoBaseUrl { name: upstream.name.clone(), origin })
     }
 
-    /// Gives a PostgreSQL store its journal and its password, and returns what would work in this instance alone or
-    /// cannot be used.
+    /// Gives a PostgreSQL store its journal and its password. Returns an error for each setting that cannot be used.
     fn finish_store(&mut self, environment: &Environment) -> Vec<ConfigError> {
         let refused = |key: &str, expected: String| {
             let (key, origin) = (key.to_owned(), self.provenance.of(key));
