@@ -164,7 +164,7 @@ impl ErrorHints {
 
 /// Whether a key names an error, if its value is not empty: `error`, `errors`, `lastError`.
 pub(super) fn is_error_key(key: &str) -> bool {
-    // Fast path: most keys end in another letter.
+    // Fast path: the last letters of the words below.
     if !matches!(key.as_bytes().last().map(u8::to_ascii_lowercase), Some(b'r' | b's' | b'n' | b'e' | b'k')) {
         return false;
     }
@@ -355,6 +355,9 @@ mod tests {
         assert!(
             is_error_key("lastError")
                 && is_error_key("errors")
+                && is_error_key("EXCEPTION")
+                && is_error_key("failure")
+                && is_error_key("traceback")
                 && !is_error_key("é")
                 && !is_error_key("state")
         );
