@@ -76,13 +76,12 @@ impl Held {
         warnings: Vec<BudgetWarning>,
         accounts: impl Iterator<Item = (&'a Claim, Account)> + Clone,
     ) -> Self {
-        // Other instances use the rest of a rate limit, too, but only as far as they need it.
-        let left = |account: &Account| account.left().saturating_add(account.elsewhere);
         let rates = accounts.clone().filter(|(claim, _)| claim.scope == Scope::Rate);
         let rates = rates.map(|(claim, account)| RateLeft {
             unit: claim.unit,
             limit: account.limit,
-            left: left(&account).saturating_sub(claim.amount),
+            // Other instances use the rest, too, but only as far as they need it.
+            left: account.left_anywhere().saturating_sub(claim.amount),
         });
         Self::Fits { warnings, rates: rates.collect(), least_left: Self::least_left(accounts) }
     }

@@ -44,6 +44,17 @@ impl Account {
         self.limit.saturating_sub(self.spent).saturating_sub(self.held)
     }
 
+    /// Returns the amount left, after holds, with the part that other instances may use.
+    ///
+    /// ```
+    /// use endmark_context::budget::Account;
+    /// let account = Account { limit: 100, spent: 10, held: 80, elsewhere: 50, ..Account::default() };
+    /// assert_eq!((account.left(), account.left_anywhere()), (10, 60));
+    /// ```
+    pub fn left_anywhere(&self) -> u64 {
+        self.left().saturating_add(self.elsewhere)
+    }
+
     /// Whether a call may be made that can cost `amount`.
     ///
     /// ```

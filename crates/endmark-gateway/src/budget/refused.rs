@@ -68,13 +68,8 @@ impl NotAdmitted {
     pub(crate) fn write_rate(&self, format: &dyn WireFormat, headers: &mut HeaderMap) {
         let Self::UsedUp { claim, account, at, .. } = self else { return };
         if self.is_rate() {
-            let left = account.left().saturating_add(account.elsewhere);
-            super::rates::write(
-                &RateLeft { unit: claim.unit, limit: account.limit, left },
-                *at,
-                format,
-                headers,
-            );
+            let rate = RateLeft { unit: claim.unit, limit: account.limit, left: account.left_anywhere() };
+            super::rates::write(&rate, *at, format, headers);
         }
     }
 
@@ -114,7 +109,7 @@ fn said_of_rate(claim: &Claim, account: &Account) -> String {
     format!(
         "the rate limit {whose} is {limit} a minute: {} are left until the next minute, and this request may need {}; \
          send it again then, or raise the limit",
-        claim.unit.shown(account.left().saturating_add(account.elsewhere)),
+        claim.unit.shown(account.left_anywhere()),
         claim.unit.shown(claim.amount)
     )
 }
