@@ -12,7 +12,7 @@ mod reserved;
 use std::time::{Duration, Instant};
 
 pub(crate) use endmark_context::budget::CLOSING_OUTPUT_TOKENS;
-use endmark_context::budget::{RateLimits, Rule, Scope, Unit, rate_period};
+use endmark_context::budget::{RateLimits, Rule, Scope, Unit};
 use endmark_context::{Model, Models, Moment, Tokens, rounded};
 use endmark_store::{Charge, Claim, Held, Hold, Recorder};
 use endmark_wire::deciding::most_output;
@@ -59,6 +59,13 @@ pub(crate) struct KeyLimits {
     pub(crate) rates: RateLimits,
 }
 
+impl KeyLimits {
+    /// Whether the key's own budget replaces the general budgets of this scope and unit.
+    fn replaces(&self, scope: Scope, unit: Unit) -> bool {
+        self.budget.is_some_and(|own| (own.scope, own.unit) == (scope, unit))
+    }
+}
+
 /// A call to be held.
 pub(crate) struct Planned<'a> {
     pub(crate) request_id: &'a str,
@@ -96,9 +103,12 @@ impl Budgets {
 
     /// Whether any budget or rate limit applies to calls with a key that has these limits.
     pub(crate) fn are_any(&self, limits: KeyLimits) -> bool {
-        limits.budget.is_some()
-            || !self.settings.rules.is_empty()
-            || !limits.rates.or(self.settings.rates).is_empty()
+        limits.budget.is_some() || !self.settings.rules.is_empty() || !self.rates(limits).is_empty()
+    }
+
+    /// Returns the rate limits that apply to a key with these limits.
+    fn rates(&self, limits: KeyLimits) -> RateLimits {
+        limits.rates.or(self.settings.rates)
     }
 
     /// Returns the id of the model of this name in the table of models or the configuration.
@@ -192,7 +202,7 @@ impl Budgets {
             }
             Some(Held::UsedUp(used_up)) => {
                 reserved.keep();
-                return Err(NotAdmitted::used_up(used_up, &self.settings, at));
+                return Err(NotAdmitted::used_up(used_up, planned.limits, &self.settings.zone, at));
             }
         }
         Ok(reserved)
@@ -257,17 +267,12 @@ impl Budgets {
             completion: output.min(CLOSING_OUTPUT_TOKENS),
             ..Tokens::default()
         };
-        // A key's own budget replaces the general budget of keys in the same unit.
-        let is_replaced = |rule: &Rule| {
-            planned.limits.budget.is_some_and(|own| (own.scope, own.unit) == (rule.scope, rule.unit))
-        };
-        let of_all = self.settings.rules.iter().filter(|rule| !is_replaced(rule));
-        let rates = planned.limits.rates.or(self.settings.rates);
+        let of_all =
+            self.settings.rules.iter().filter(|rule| !planned.limits.replaces(rule.scope, rule.unit));
+        let rates = self.rates(planned.limits);
         let requests = rates.requests_per_minute.filter(|_| planned.is_request);
         let rates = [(Unit::Requests, requests), (Unit::Tokens, rates.tokens_per_minute)];
-        let rates = rates.into_iter().filter_map(|(unit, limit)| {
-            limit.map(|limit| Rule { scope: Scope::Rate, unit, period: rate_period(unit), limit })
-        });
+        let rates = rates.into_iter().filter_map(|(unit, limit)| Some(rates::rule(unit, limit?)));
         let mut claims = Vec::with_capacity(self.settings.rules.len() + 3);
         // Rate limits are the first: a request that they refuse may be sent again soon.
         for rule in rates.chain(of_all.copied()).chain(planned.limits.budget) {
@@ -283,17 +288,28 @@ impl Budgets {
                     }
                 }
             };
-            claims.push(Claim {
-                scope: rule.scope,
-                subject: subject(&rule, planned),
-                window: rule.period.window(at, &self.settings.zone),
-                unit: rule.unit,
-                limit: rule.limit,
-                amount,
-                closing_amount,
-            });
+            claims.push(self.claim(&rule, planned, at, (amount, closing_amount)));
         }
         Ok(claims)
+    }
+
+    /// Returns what a call claims by a rule: the possible cost of it, or of the closing call.
+    fn claim(
+        &self,
+        rule: &Rule,
+        planned: &Planned<'_>,
+        at: Moment,
+        (amount, closing_amount): (u64, u64),
+    ) -> Claim {
+        Claim {
+            scope: rule.scope,
+            subject: subject(rule, planned),
+            window: rule.period.window(at, &self.settings.zone),
+            unit: rule.unit,
+            limit: rule.limit,
+            amount,
+            closing_amount,
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use endmark_context::Moment;
-use endmark_context::budget::{Period, RateLeft, Scope, Unit, rate_retry_seconds};
-use endmark_store::{Claim, Held, Hold, Recorder};
+use endmark_context::budget::{Period, RateLeft, Rule, Scope, Unit, Zone, rate_period, rate_retry_seconds};
+use endmark_store::{Held, Hold, Recorder};
 use endmark_wire::format::WireFormat;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::time::Instant;
@@ -19,6 +19,11 @@ const SEAT_PATIENCE: Duration = Duration::from_secs(1);
 /// Pause between two attempts.
 const SEAT_PAUSE: Duration = Duration::from_millis(20);
 
+/// Returns a rate limit as a rule.
+pub(super) fn rule(unit: Unit, limit: u64) -> Rule {
+    Rule { scope: Scope::Rate, unit, period: rate_period(unit), limit }
+}
+
 impl Budgets {
     /// Holds a place among the requests that a key may make at once, or returns `None` if they are unlimited. The place
     /// is free again when the result is dropped. It is held as call 0, which has no row.
@@ -27,17 +32,9 @@ impl Budgets {
         recorder: &Recorder,
         planned: &Planned<'_>,
     ) -> Result<Option<Reserved>, NotAdmitted> {
-        let Some(limit) = planned.limits.rates.or(self.settings.rates).parallel else { return Ok(None) };
+        let Some(limit) = self.rates(planned.limits).parallel else { return Ok(None) };
         let request_id = planned.request_id.to_owned();
-        let claim = Claim {
-            scope: Scope::Rate,
-            subject: planned.credential.unwrap_or_default().to_owned(),
-            window: Period::Ever.name().to_owned(),
-            unit: Unit::Parallel,
-            limit,
-            amount: 1,
-            closing_amount: 1,
-        };
+        let claim = self.claim(&rule(Unit::Parallel, limit), planned, self.now(), (1, 1));
         let hold = Hold { request_id: request_id.clone(), call: 0, claims: vec![claim], may_close: false };
         // If it is dropped, it releases a hold that the store makes late, too.
         let reserved = Reserved::new(recorder.clone(), request_id, 0, PromptEstimate::default());
@@ -45,7 +42,12 @@ impl Budgets {
         loop {
             match self.hold(recorder, hold.clone()).await? {
                 Some(Held::UsedUp(used_up)) if since.elapsed() > SEAT_PATIENCE => {
-                    return Err(NotAdmitted::used_up(used_up, &self.settings, self.now()));
+                    return Err(NotAdmitted::used_up(
+                        used_up,
+                        planned.limits,
+                        &self.settings.zone,
+                        self.now(),
+                    ));
                 }
                 Some(Held::UsedUp(_)) => tokio::time::sleep(SEAT_PAUSE).await,
                 _ => return Ok(Some(reserved)),
@@ -76,8 +78,7 @@ pub(super) fn write(rate: &RateLeft, at: Moment, format: &dyn WireFormat, header
     let seconds = rate_retry_seconds(rate.unit, at);
     let reset_at = if dialect.reset_is_moment {
         let end = Moment::from_unix_seconds(at.unix_seconds() + seconds);
-        let minute = end.minute_of_day();
-        format!("{}T{:02}:{:02}:00Z", end.day(), minute / 60, minute % 60)
+        format!("{}:00Z", Period::Minute.window(end, &Zone::default()))
     } else {
         format!("{seconds}s")
     };

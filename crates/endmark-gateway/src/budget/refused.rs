@@ -1,13 +1,13 @@
 //! Why a call is not made.
 
 use endmark_context::Moment;
-use endmark_context::budget::{Account, Period, RateLeft, Scope, Unit, rate_retry_seconds};
+use endmark_context::budget::{Account, Period, RateLeft, Scope, Unit, Zone, rate_retry_seconds};
 use endmark_store::{Claim, UsedUp};
 use endmark_wire::format::WireFormat;
 use http::HeaderMap;
 use serde_json::{Value, json};
 
-use crate::settings::BudgetSettings;
+use super::KeyLimits;
 
 /// Why a call is not made.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -37,14 +37,10 @@ pub(crate) enum NotAdmitted {
 }
 
 impl NotAdmitted {
-    pub(super) fn used_up(used_up: UsedUp, settings: &BudgetSettings, at: Moment) -> Self {
+    pub(super) fn used_up(used_up: UsedUp, limits: KeyLimits, zone: &Zone, at: Moment) -> Self {
         let UsedUp { claim, account } = used_up;
-        let resets_at = Period::of_window(&claim.window).resets_at(at, &settings.zone);
-        let period = Period::of_window(&claim.window);
-        let is_configured = settings.rules.iter().any(|rule| {
-            (rule.scope, rule.unit, rule.period, rule.limit) == (claim.scope, claim.unit, period, claim.limit)
-        });
-        let is_own = claim.scope == Scope::Key && !is_configured;
+        let resets_at = Period::of_window(&claim.window).resets_at(at, zone);
+        let is_own = limits.replaces(claim.scope, claim.unit);
         Self::UsedUp { claim: Box::new(claim), account, resets_at, is_own, at }
     }
 
