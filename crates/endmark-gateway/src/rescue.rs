@@ -332,13 +332,13 @@ pub(crate) fn answer(refusal: &Refusal) -> (StatusCode, Option<u32>, Vec<u8>) {
 
 /// Returns the response to a request that could not be served.
 pub(crate) fn respond(refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
-    log("", refusal);
+    log(None, refusal);
     response(refusal, format)
 }
 
 /// Returns the response to a request that was admitted with this id and could not be served.
 pub(crate) fn respond_to(id: &str, refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
-    log(id, refusal);
+    log(Some(id), refusal);
     let mut response = response(refusal, format);
     if let Ok(id) = HeaderValue::from_str(id) {
         response.headers_mut().insert(REQUEST, id);
@@ -347,16 +347,14 @@ pub(crate) fn respond_to(id: &str, refusal: &Refusal, format: &dyn WireFormat) -
 }
 
 /// Logs a refusal. While the store fails, it may be every request, so a line comes once in some seconds.
-fn log(id: &str, refusal: &Refusal) {
+fn log(request: Option<&str>, refusal: &Refusal) {
     static STORE_FAILS: Seldom = Seldom::new();
-    let (kind, refusal, is_of_store) = (refusal.kind(), said(refusal), refusal.is_of_store());
-    match is_of_store.then(|| STORE_FAILS.skipped(Instant::now())) {
-        Some(None) => {}
-        Some(Some(skipped @ 1..)) => {
-            tracing::info!(request = id, kind, refusal, skipped, "refused, as were others before");
-        }
-        _ if id.is_empty() => tracing::info!(kind, refusal, "refused"),
-        _ => tracing::info!(request = id, kind, refusal, "refused"),
+    let skipped = if refusal.is_of_store() { STORE_FAILS.skipped(Instant::now()) } else { Some(0) };
+    let (kind, refusal) = (refusal.kind(), said(refusal));
+    match skipped {
+        None => {}
+        Some(0) => tracing::info!(request, kind, refusal, "refused"),
+        Some(skipped) => tracing::info!(request, kind, refusal, skipped, "refused, as were others before"),
     }
 }
 
