@@ -227,7 +227,7 @@ async fn condensed(
     progress: &mut HashMap<Mode, Progress>,
 ) -> Option<Condensed> {
     let owner = subject.owner();
-    let before = match subject.patient(subject.store.summaries(&owner, known.digests.first()?)).await {
+    let mut before = match subject.patient(subject.store.summaries(&owner, known.digests.first()?)).await {
         Ok(all) => longest(all, known),
         Err(error) => {
             tracing::error!(request = subject.id, %error, "the store cannot be read: what a conversation was condensed to is not known");
@@ -236,7 +236,6 @@ async fn condensed(
     };
     let narrator = Narrator::Own(subject.summariser_of(request));
     let counted = &subject.shaping.summaries.counted;
-    let mut before = before;
     let earlier = progress.clone();
     let mut made = anew(subject.id, request, before.as_ref(), &policies, counted, &narrator, progress);
     if made.is_some()
@@ -282,9 +281,7 @@ async fn condensed(
         kept.clone(),
         CondensedIn { session: subject.session.to_owned(), dropped: made.dropped },
     );
-    if let Some(least) = subject.shaping.summaries.least_bytes.get() {
-        least.fetch_min(kept.bytes, Ordering::Relaxed);
-    }
+    subject.shaping.summaries.note_bytes(kept.bytes);
     if let Err(error) = subject.patient(keeping).await {
         tracing::error!(request = subject.id, %error, "a summary is not kept: the next request makes it again");
     }
@@ -313,9 +310,7 @@ async fn made_elsewhere(
     match subject.patient(found).await {
         Ok(found) => {
             let found = found.and_then(|found| longest(vec![found], known))?;
-            if let Some(least) = subject.shaping.summaries.least_bytes.get() {
-                least.fetch_min(found.bytes, Ordering::Relaxed);
-            }
+            subject.shaping.summaries.note_bytes(found.bytes);
             Some(found)
         }
         Err(error) => {
@@ -540,6 +535,13 @@ impl Memory {
                 *asked() = Some(Instant::now());
                 u64::MAX
             }
+        }
+    }
+
+    /// Remembers the bytes of another condensed request.
+    fn note_bytes(&self, bytes: u64) {
+        if let Some(least) = self.least_bytes.get() {
+            least.fetch_min(bytes, Ordering::Relaxed);
         }
     }
 
