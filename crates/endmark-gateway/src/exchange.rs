@@ -106,32 +106,6 @@ pub(crate) struct Attempt {
     pub(crate) rounds_of_reading: u32,
 }
 
-impl Attempt {
-    /// The first attempt.
-    pub(crate) fn first(
-        request: Request,
-        encoded: Option<Encoded>,
-        destination: Destination,
-        fallback: Option<Destination>,
-    ) -> Self {
-        Self {
-            request,
-            encoded,
-            destination,
-            fallback,
-            stands_in: false,
-            set_aside: None,
-            call: None,
-            asks_usage: false,
-            uncondensed: None,
-            may_condense: false,
-            retries: 0,
-            lost_replies: 0,
-            rounds_of_reading: 0,
-        }
-    }
-}
-
 impl Exchange {
     /// Lets the other upstream answer, with one of its models. A second time reverts that.
     pub(crate) fn let_stand_in(&mut self) {

@@ -58,9 +58,6 @@ fn opened(shaped: Shaped) -> Box<Exchange> {
     if changed.is_any() {
         of_changed_body(&mut destination.headers);
     }
-    // The compressed bytes are those before the change.
-    let encoded = admitted.encoded.filter(|_| !changed.is_any());
-    let first = Attempt::first(admitted.request, encoded, destination, admitted.fallback);
     Box::new(Exchange {
         recorder: calls.recorder().clone(),
         calls,
@@ -79,9 +76,24 @@ fn opened(shaped: Shaped) -> Box<Exchange> {
         },
         is_closing: false,
         budget: BudgetTold::default(),
-        changed,
         tool_schemas: ToolSchemas::default(),
-        attempt: Attempt { uncondensed, may_condense, ..first },
+        attempt: Attempt {
+            request: admitted.request,
+            // The compressed bytes are those before the change.
+            encoded: admitted.encoded.filter(|_| !changed.is_any()),
+            destination,
+            fallback: admitted.fallback,
+            stands_in: false,
+            set_aside: None,
+            call: None,
+            asks_usage: false,
+            uncondensed,
+            may_condense,
+            retries: 0,
+            lost_replies: 0,
+            rounds_of_reading: 0,
+        },
+        changed,
         work: Some(admitted.work),
         gateway,
     })
