@@ -154,25 +154,21 @@ enum Replied {
 async fn replied(reserved: Box<Exchange>) -> Result<Replied, Refusal> {
     let mut delivered = deliver(reserved).await?;
     loop {
-        let answered = match delivered {
+        delivered = match delivered {
             Delivered::Passed(answer) => return Ok(Replied::Passed(answer)),
             Delivered::Streamed(exchange, answer) => match own_calls::in_stream(exchange, answer).await? {
                 Reading::Reply((exchange, answer)) => return Ok(Replied::Streamed(exchange, answer)),
-                Reading::Answered(exchange) => exchange,
+                Reading::Answered(exchange) => deliver(exchange).await?,
             },
             Delivered::Whole(exchange, answer) => match observe::whole::whole(exchange, answer).await? {
                 Observation::Unread(answer) => return Ok(Replied::Passed(answer)),
-                Observation::Lost(exchange, lost) => {
-                    delivered = deliver_again(exchange, lost).await?;
-                    continue;
-                }
+                Observation::Lost(exchange, lost) => deliver_again(exchange, lost).await?,
                 Observation::Read(observed) => match own_calls::in_whole(observed).await? {
                     Reading::Reply(observed) => return Ok(Replied::Whole(observed)),
-                    Reading::Answered(exchange) => exchange,
+                    Reading::Answered(exchange) => deliver(exchange).await?,
                 },
             },
         };
-        delivered = deliver(answered).await?;
     }
 }
 
