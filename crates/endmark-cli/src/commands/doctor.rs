@@ -74,15 +74,17 @@ fn store(effective: &Effective) -> Check {
         None => ("store", format!("`{location}`")),
         Some(_) => ("journal", format!("`{}`", location.path().display())),
     };
-    match Reader::open(location) {
-        _ if !location.path().exists() && location.can_be_created() => {
-            Check::passed(name, format!("{shown} does not exist yet; `endmark serve` creates it"))
+    if !location.path().exists() {
+        if location.can_be_created() {
+            return Check::passed(name, format!("{shown} does not exist yet; `endmark serve` creates it"));
         }
-        _ if !location.path().exists() => Check::failed(
+        return Check::failed(
             name,
             format!("the folder of {shown} does not exist"),
             format!("Create the folder, or name another file with the key `{name}`."),
-        ),
+        );
+    }
+    match Reader::open(location) {
         Err(error) => told_by_store(&error),
         Ok(reader) => match reader.check() {
             Ok(faults) if faults.is_empty() => drift(&reader, effective).unwrap_or_else(|| {
