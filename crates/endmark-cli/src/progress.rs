@@ -1,4 +1,4 @@
-//! A progress line at a terminal for long-running work.
+//! Progress of long-running work: a line at a terminal, or messages.
 
 use std::io::{self, IsTerminal as _, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,6 +14,26 @@ use crate::view::terminal::Terminal;
 const SHOWN_AFTER: Duration = Duration::from_secs(2);
 const REDRAWN_EVERY: Duration = Duration::from_millis(500);
 const CLEAR_LINE: &str = "\r\x1b[K";
+
+/// Messages about the progress of long-running work that reads no input.
+pub(crate) struct ProgressMessages {
+    terminal: Terminal,
+    shown: Instant,
+}
+
+impl ProgressMessages {
+    pub(crate) fn new(terminal: Terminal) -> Self {
+        Self { terminal, shown: Instant::now() }
+    }
+
+    /// Shows the message if the last one, or the start, was long enough ago.
+    pub(crate) fn show(&mut self, message: impl FnOnce() -> String) {
+        if self.shown.elapsed() > SHOWN_AFTER {
+            self.shown = Instant::now();
+            self.terminal.progress(&message());
+        }
+    }
+}
 
 /// Bytes of input read so far.
 static BYTES_READ: AtomicU64 = AtomicU64::new(0);

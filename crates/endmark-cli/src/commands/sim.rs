@@ -1,6 +1,6 @@
 //! `endmark sim`: what an installation of several gateways needs, simulated with the code that decides about budgets.
 
-use std::time::{Duration, Instant};
+use std::str::FromStr;
 
 use endmark_context::budget::sim::{LOG_BYTES_PER_ROW, Plan, ROW_BYTES, SimReport, Simulation};
 use endmark_failure::CommandError;
@@ -8,12 +8,11 @@ use serde::Serialize;
 
 use crate::arguments::sim::Sim;
 use crate::context::Context;
+use crate::progress::ProgressMessages;
 use crate::view::answer::{Answer, to_data};
 
 /// Events between two looks at the clock.
 const STEP: usize = 50_000;
-/// Interval between progress messages.
-const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
 /// What it answers.
 #[derive(Debug, Serialize)]
@@ -97,15 +96,12 @@ struct Budgets {
 pub(crate) fn run(context: &Context, arguments: &Sim) -> Result<Answer, CommandError> {
     let plan = plan(arguments)?;
     let mut simulation = Simulation::new(plan.clone()).map_err(|error| invalid(&error))?;
-    let mut shown = Instant::now();
+    let mut messages = ProgressMessages::new(context.terminal);
     while simulation.advance(STEP) {
-        if shown.elapsed() > PROGRESS_INTERVAL {
-            shown = Instant::now();
-            context.terminal.progress(&format!("{} % simulated", simulation.percent()));
-        }
+        messages.show(|| format!("{} % simulated", simulation.percent()));
     }
-    let report = simulation.report();
-    Ok(Answer::yes(to_data(&Report::of(&report))?, text(&plan, &report)))
+    let report = Report::of(&simulation.report());
+    Ok(Answer::yes(to_data(&report)?, text(&plan, &report)))
 }
 
 /// Returns what is to be simulated.
@@ -121,22 +117,16 @@ fn plan(arguments: &Sim) -> Result<Plan, CommandError> {
         cost: arguments.cost,
         call_ms: thousandths("--call-seconds", &arguments.call_seconds)?,
         limit: arguments.limit,
-        outages: arguments
-            .outage
-            .iter()
-            .map(|typed| typed.parse())
-            .collect::<Result<_, _>>()
-            .map_err(|error| invalid(&error))?,
-        kills: arguments
-            .kill
-            .iter()
-            .map(|typed| typed.parse())
-            .collect::<Result<_, _>>()
-            .map_err(|error| invalid(&error))?,
+        outages: parsed(&arguments.outage)?,
+        kills: parsed(&arguments.kill)?,
         round_trip_us: thousandths("--round-trip-ms", &arguments.round_trip_ms)?,
         commit_us: thousandths("--commit-ms", &arguments.commit_ms)?,
         seed: arguments.seed,
     })
+}
+
+fn parsed<T: FromStr<Err: ToString>>(typed: &[String]) -> Result<Vec<T>, CommandError> {
+    typed.iter().map(|typed| typed.parse().map_err(|error| invalid(&error))).collect()
 }
 
 /// Reads a number with at most three decimals that count.
@@ -194,9 +184,7 @@ fn of_thousandths(number: u64, whole: u32) -> f64 {
 }
 
 /// Describes the result for people.
-fn text(plan: &Plan, report: &SimReport) -> String {
-    let data = Report::of(report);
-    let (database, calls, waits, budgets) = (data.database, data.calls, data.waits, data.budgets);
+fn text(plan: &Plan, Report { database, calls, waits, budgets }: &Report) -> String {
     let used = budgets.least_used_percent.map_or_else(
         || "no budget refused a call".to_owned(),
         |used| format!("at least {used:.1} % used where calls were refused"),

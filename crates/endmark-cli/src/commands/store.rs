@@ -1,7 +1,6 @@
 //! `endmark store copy`: a store moves from one machine to several, and back.
 
 use std::fmt::Write as _;
-use std::time::{Duration, Instant};
 
 use endmark_context::budget::Unit;
 use endmark_failure::CommandError;
@@ -10,10 +9,8 @@ use serde::Serialize;
 
 use crate::arguments::store::{Copy, StoreCommand, StoreTool};
 use crate::context::Context;
+use crate::progress::ProgressMessages;
 use crate::view::answer::{Answer, to_data};
-
-/// Interval between progress messages.
-const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
 /// What it answers.
 #[derive(Debug, Serialize)]
@@ -65,13 +62,8 @@ struct LeftOut {
 pub(crate) fn run(context: &Context, arguments: &StoreTool) -> Result<Answer, CommandError> {
     let StoreCommand::Copy(Copy { from, to }) = &arguments.command;
     let (from, to) = (location(context, from)?, location(context, to)?);
-    let mut shown = Instant::now();
-    let progress = |CopyProgress { rows, total }| {
-        if shown.elapsed() > PROGRESS_INTERVAL {
-            shown = Instant::now();
-            context.terminal.progress(&format!("{rows} of {total} calls"));
-        }
-    };
+    let mut messages = ProgressMessages::new(context.terminal);
+    let progress = |CopyProgress { rows, total }| messages.show(|| format!("{rows} of {total} calls"));
     let copied = runtime::block_on(copy_store(&from, &to, progress))?.map_err(|error| failed(&error))?;
     let data = to_data(&Report::of(&copied))?;
     let text = text(&copied);
