@@ -146,7 +146,7 @@ pub(crate) fn lines() -> Option<usize> {
 
 /// Returns how the process ends after an envelope was written, or failed to be.
 ///
-/// A reader that closed before the first byte wanted nothing, which is no error. A reader with a partial envelope
+/// A reader that closed before the first byte wanted nothing, which is not an error. A reader with a partial envelope
 /// must not take it for an answer (EN-1).
 fn written(result: Result<(), WriteError>, exit: Exit) -> Result<Exit, CommandError> {
     match result {

@@ -252,8 +252,7 @@ fn the_password_comes_from_where_secrets_are_mounted_and_a_wrong_one_ends_the_st
     postgres.ask_for_passwords();
     let url = postgres.url().replace("postgres@", "em@");
     let place = |more: &str| {
-        let off = "[cap]\nenabled = false\n[compact.emergency]\nenabled = false\n";
-        let text = format!("store = \"{url}\"\njournal = \"j.db\"\nlisten = \"127.0.0.1:0\"\n{more}\n{off}");
+        let text = format!("store = \"{url}\"\njournal = \"j.db\"\nlisten = \"127.0.0.1:0\"\n{more}\n");
         Place::new().with_file("endmark.toml", text).with_file("secret", "hunter2\n")
     };
     let in_file = place("store_password = { file = \"secret\" }");
@@ -272,10 +271,7 @@ fn the_password_comes_from_where_secrets_are_mounted_and_a_wrong_one_ends_the_st
     let url = postgres.url();
     let nowhere =
         Place::new().with_variable("ENDMARK_STORE", &url).with_variable("ENDMARK_JOURNAL", "/missing/j.db");
-    let run = nowhere
-        .with_variable("ENDMARK_CAP_ENABLED", "false")
-        .with_variable("ENDMARK_COMPACT_EMERGENCY_ENABLED", "false")
-        .run(&["serve"]);
+    let run = nowhere.run(&["serve"]);
     assert!(run.code == 4 && run.errors.contains("the key `journal`"), "{}", run.errors);
 }
 

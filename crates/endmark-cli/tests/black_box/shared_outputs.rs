@@ -1,4 +1,4 @@
-//! A conversation goes on at any of several gateways: what one of them capped or condensed is known to the others.
+//! A conversation continues at any of several gateways: the others know what one of them capped or condensed.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -107,7 +107,7 @@ fn an_output_that_one_gateway_capped_is_read_through_another_and_shown_alike() {
         );
         assert!(!command.errors.contains("NOT_NOTED"), "{}", command.errors);
 
-        // The conversation goes on at the other gateway with the same bytes.
+        // The conversation continues at the other gateway with the same bytes.
         messages.extend([
             json!({"role": "assistant", "content": "It is locked."}),
             json!({"role": "user", "content": "Since when?"}),

@@ -182,6 +182,26 @@ async fn the_budget_of_a_key_holds_for_all_its_secrets_and_for_no_other_key() {
 }
 
 #[tokio::test]
+async fn a_refusal_names_the_own_budget_of_a_key_though_the_configured_one_is_equal() {
+    let budget = KeyBudget { unit: Unit::Tokens, limit: 100, period: Period::Month };
+    let endmark = Endmark::start_with(good(), |settings| {
+        required(settings);
+        settings.budget.rules = vec![budget.rule()];
+    })
+    .await;
+    let alice = key(&endmark, "alice", |new| new.budget = Some(budget)).await;
+    let bob = key(&endmark, "bob", |_| {}).await;
+    for (secret, advice) in [(alice, "`endmark keys add NAME` makes one"), (bob, "under [budget]")] {
+        for _ in 0..2 {
+            assert_eq!(ask(&endmark, secret.reveal(), &request(10)).await.status, 200);
+        }
+        let refused = ask(&endmark, secret.reveal(), &request(80)).await;
+        assert_eq!(refused.status, 402, "{}", refused.text());
+        assert!(refused.text().contains(advice), "{}", refused.text());
+    }
+}
+
+#[tokio::test]
 async fn a_key_that_ended_or_was_revoked_or_replaced_lets_nobody_in() {
     let endmark = Endmark::start_with(good(), required).await;
     let body = request(10);
