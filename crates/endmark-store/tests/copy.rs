@@ -232,13 +232,12 @@ async fn a_row_takes_the_room_that_the_simulation_assumes() {
     let folder = tempfile::tempdir().unwrap();
     let file = make_store(&folder.path().join("a.db"), CALLS).await;
     let database = StoreLocation::parse(&postgres.url()).unwrap();
-    let number = |sql: &str| postgres.query(sql).parse::<u64>().unwrap();
     let log = "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint";
     let mut logged = Vec::new();
-    copy_store(&file, &database, |step| logged.push((step.rows, number(log)))).await.unwrap();
+    copy_store(&file, &database, |step| logged.push((step.rows, postgres.number(log)))).await.unwrap();
     // The first pages after a checkpoint are logged as a whole.
     let (from, to) = (logged[logged.len() / 2], logged[logged.len() - 1]);
-    let row = number("SELECT pg_total_relation_size('em_usage')") / CALLS;
+    let row = postgres.number("SELECT pg_total_relation_size('em_usage')") / CALLS;
     let log = (to.1 - from.1) / (to.0 - from.0);
     let is_near = |measured: u64, assumed: u64| measured.abs_diff(assumed) * 10 <= assumed * 3;
     assert!(is_near(row, ROW_BYTES), "{row} bytes a row");

@@ -85,10 +85,6 @@ async fn call(
     Ok(true)
 }
 
-fn number(postgres: &Postgres, sql: &str) -> u64 {
-    postgres.query(sql).parse().unwrap()
-}
-
 const SPENT: &str = "SELECT spent FROM em_budgets WHERE scope = 'all'";
 const COMMITTED: &str = "SELECT committed FROM em_budgets WHERE scope = 'all'";
 const ROWS: &str = "SELECT count(*) FROM em_usage";
@@ -136,10 +132,10 @@ async fn assert_exact(postgres: &Postgres, stores: &[Store], limit: u64, (calls,
     }
     assert!(cost <= limit, "{cost}");
     assert!(cost * 100 >= limit * 99, "{cost}");
-    assert_eq!((number(postgres, ROWS), number(postgres, BILLED)), (calls, cost));
-    assert_eq!((number(postgres, SPENT), number(postgres, COMMITTED)), (cost, cost), "all was returned");
+    assert_eq!((postgres.number(ROWS), postgres.number(BILLED)), (calls, cost));
+    assert_eq!((postgres.number(SPENT), postgres.number(COMMITTED)), (cost, cost), "all was returned");
     let sessions = "SELECT sum(spent) FROM em_budgets WHERE scope = 'session'";
-    assert_eq!(number(postgres, sessions), cost);
+    assert_eq!(postgres.number(sessions), cost);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -185,7 +181,7 @@ async fn a_promoted_standby_goes_on_with_each_row_once() {
     let failing = async {
         rows_exceed(&primary, 50).await;
         primary.kill();
-        let (before, begin) = (number(&standby, ROWS), Instant::now());
+        let (before, begin) = (standby.number(ROWS), Instant::now());
         standby.promote();
         moving.swap(standby.port());
         rows_exceed(&standby, before).await;
@@ -217,26 +213,15 @@ async fn a_slow_database_refuses_no_call_while_the_budget_has_room() {
     }
     link.set(Link::Up);
     store.close().await;
-    assert_eq!((number(&postgres, ROWS), number(&postgres, SPENT)), (120, 6_000));
+    assert_eq!((postgres.number(ROWS), postgres.number(SPENT)), (120, 6_000));
 }
 
 /// Waits until the database has more rows than this.
 async fn rows_exceed(postgres: &Postgres, count: u64) {
     let has_table = "SELECT to_regclass('em_usage') IS NOT NULL";
-    while postgres.query(has_table) != "t" || number(postgres, ROWS) <= count {
+    while postgres.query(has_table) != "t" || postgres.number(ROWS) <= count {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-}
-
-/// Waits until a query returns this value.
-async fn becomes(postgres: &Postgres, sql: &str, expected: u64) {
-    for _ in 0..400 {
-        if number(postgres, sql) == expected {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    assert_eq!(number(postgres, sql), expected, "{sql}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -270,13 +255,13 @@ async fn calls_go_on_in_what_was_granted_while_the_database_is_gone_and_their_ro
     let unknown = store.key_of("sk-em-unknown").await;
     assert!(matches!(unknown, Err(StoreError::Database { .. })), "it may be new: {unknown:?}");
     postgres.start_again();
-    becomes(&postgres, ROWS, calls).await;
+    postgres.becomes(ROWS, calls).await;
     assert!(call(&store, "em_after", "s", 1_000_000, 50, 50).await.unwrap());
-    becomes(&postgres, ROWS, calls + 1).await;
+    postgres.becomes(ROWS, calls + 1).await;
     assert_eq!(store.condition().failure, None);
     store.close().await;
-    assert_eq!(number(&postgres, SPENT), number(&postgres, BILLED));
-    assert_eq!(number(&postgres, COMMITTED), number(&postgres, BILLED));
+    assert_eq!(postgres.number(SPENT), postgres.number(BILLED));
+    assert_eq!(postgres.number(COMMITTED), postgres.number(BILLED));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -368,15 +353,15 @@ async fn an_instance_that_was_given_up_spends_nothing_that_others_were_granted_s
         ..CallSettled::default()
     };
     long.settle(cost(300));
-    becomes(&postgres, SPENT, 300).await;
+    postgres.becomes(SPENT, 300).await;
     assert!(!call(&first, "em_again", "s", LIMIT, 100, 100).await.unwrap(), "it was granted to another one");
     since.settle(cost(900));
-    becomes(&postgres, SPENT, 1_200).await;
+    postgres.becomes(SPENT, 1_200).await;
     for store in [&first, &second] {
         assert!(!call(store, "em_more", "s", LIMIT, 1, 1).await.unwrap());
         store.close().await;
     }
-    assert_eq!((number(&postgres, ROWS), number(&postgres, COMMITTED)), (2, 1_200));
+    assert_eq!((postgres.number(ROWS), postgres.number(COMMITTED)), (2, 1_200));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -388,10 +373,9 @@ async fn a_journal_is_of_one_process_and_of_one_instance() {
     let in_use = |error: StoreError| matches!(error, StoreError::JournalInUse { .. });
     assert!(in_use(Store::open(&location(&postgres, &path("a.db"))).unwrap_err()));
     assert!(call(&first, "em_1", "s", 1_000, 10, 10).await.unwrap());
-    std::fs::copy(path("a.db"), path("copy.db")).unwrap();
-    std::fs::copy(path("a.db-wal"), path("copy.db-wal")).unwrap();
+    copy(&path("a.db"), &path("copy.db"));
     first.close().await;
-    assert_eq!(number(&postgres, "SELECT count(*) FROM em_instances"), 1);
+    assert_eq!(postgres.number("SELECT count(*) FROM em_instances"), 1);
     assert!(matches!(Store::open(&StoreLocation::sqlite(path("a.db"))), Err(StoreError::IsJournal { .. })));
     let own = Store::open(&StoreLocation::sqlite(path("own.db"))).unwrap();
     own.add_key(endmark_store::NewKey { name: "k".to_owned(), ..Default::default() }).await.unwrap();
@@ -440,14 +424,14 @@ async fn a_copied_journal_is_refused_while_its_instance_lives_and_catches_up_aft
     };
     let store = open(&original).unwrap();
     assert!(call(&store, "em_1", "s", LIMIT, 100, 100).await.unwrap());
-    becomes(&postgres, SPENT, 100).await;
+    postgres.becomes(SPENT, 100).await;
     copy(&original, &early);
     assert!(call(&store, "em_2", "s", LIMIT, 300, 300).await.unwrap());
-    becomes(&postgres, SPENT, 400).await;
+    postgres.becomes(SPENT, 400).await;
     token_changes(&postgres).await;
     refused(&early);
     assert!(call(&store, "em_3", "s", LIMIT, 50, 50).await.unwrap(), "the original goes on");
-    becomes(&postgres, SPENT, 450).await;
+    postgres.becomes(SPENT, 450).await;
     // As after `kill -9`: the file at one moment, and no process any more. The database counts the instance as alive.
     copy(&original, &late);
     store.close().await;
@@ -457,15 +441,15 @@ async fn a_copied_journal_is_refused_while_its_instance_lives_and_catches_up_aft
     store.close().await;
     // Closed properly: an older copy may continue, and knows what was spent since.
     let store = open(&early).unwrap();
-    becomes(&postgres, SPENT, 450).await;
+    postgres.becomes(SPENT, 450).await;
     assert!(!call(&store, "em_4", "s", LIMIT, 600, 600).await.unwrap());
     assert!(call(&store, "em_5", "s", LIMIT, 550, 550).await.unwrap());
     assert!(!call(&store, "em_6", "s", LIMIT, 1, 1).await.unwrap(), "450 and 550");
     token_changes(&postgres).await;
     refused(&late);
     store.close().await;
-    assert_eq!((number(&postgres, SPENT), number(&postgres, COMMITTED)), (1_000, 1_000));
-    assert_eq!((number(&postgres, ROWS), number(&postgres, BILLED)), (4, 1_000));
+    assert_eq!((postgres.number(SPENT), postgres.number(COMMITTED)), (1_000, 1_000));
+    assert_eq!((postgres.number(ROWS), postgres.number(BILLED)), (4, 1_000));
     let rows = store.reader().unwrap().budgets().unwrap();
     assert!(rows.iter().all(|row| (row.spent, row.held) == row.recomputed), "{rows:?}");
 }
@@ -510,7 +494,7 @@ async fn a_new_journal_takes_calls_that_a_removed_one_left_on_slates() {
     store.close().await;
     postgres.query("DELETE FROM em_usage");
     let store = Store::open(&location(&postgres, &other.path().join("a.db"))).unwrap();
-    becomes(&postgres, ROWS, 1).await;
+    postgres.becomes(ROWS, 1).await;
     store.close().await;
 }
 
@@ -606,10 +590,10 @@ async fn calls_in_progress_stay_held_when_their_instance_connects_again() {
         tokens: Tokens { prompt: Some(0), output: Some(600), ..Tokens::default() },
         ..CallSettled::default()
     });
-    becomes(&postgres, SPENT, 600).await;
+    postgres.becomes(SPENT, 600).await;
     first.close().await;
     second.close().await;
-    assert_eq!(number(&postgres, COMMITTED), 600);
+    assert_eq!(postgres.number(COMMITTED), 600);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,6 @@
 //! Instances over one PostgreSQL share kept outputs and summaries.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
-use std::path::Path;
 use std::time::Duration;
 
 use endmark_store::{
@@ -34,17 +33,6 @@ impl Instances {
 
     fn journal(&self, name: &str) -> Connection {
         Connection::open(self.folder.path().join(name)).unwrap()
-    }
-
-    /// Waits until a query returns this value.
-    async fn becomes(&self, sql: &str, expected: &str) {
-        for _ in 0..400 {
-            if self.postgres.query(sql) == expected {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(25)).await;
-        }
-        assert_eq!(self.postgres.query(sql), expected, "{sql}");
     }
 
     /// Waits until a journal has nothing to upload.
@@ -103,8 +91,8 @@ async fn an_output_is_read_by_its_owner_through_every_instance() {
     // Several transactions of several pieces.
     let large = noise(3 << 20);
     let (handle, empty) = (keep(&first, &large).await, keep(&first, b"").await);
-    instances.becomes(COMPLETE, "2").await;
-    instances.becomes(PIECES, "12").await;
+    instances.postgres.becomes(COMPLETE, 2).await;
+    instances.postgres.becomes(PIECES, 12).await;
     assert_eq!(read(&second, &handle, OWNER).await.unwrap(), large);
     assert_eq!(read(&second, &empty, OWNER).await.unwrap(), b"");
     let foreign = read(&second, &handle, "client:b").await;
@@ -132,7 +120,7 @@ async fn without_the_database_own_outputs_are_read_and_new_ones_arrive_once_late
     let Some(mut instances) = Instances::start() else { return };
     let (first, second) = (instances.open("a.db"), instances.open("b.db"));
     let theirs = keep(&first, b"theirs").await;
-    instances.becomes(COMPLETE, "1").await;
+    instances.postgres.becomes(COMPLETE, 1).await;
     instances.postgres.stop();
     let own = keep(&second, b"own").await;
     assert_eq!(read(&second, &own, OWNER).await.unwrap(), b"own");
@@ -150,7 +138,7 @@ async fn without_the_database_own_outputs_are_read_and_new_ones_arrive_once_late
     second.close().await;
     instances.postgres.start_again();
     let second = instances.open("b.db");
-    instances.becomes(COMPLETE, "2").await;
+    instances.postgres.becomes(COMPLETE, 2).await;
     // It knows of the failure until its next attempt.
     while first.condition().failure.is_some() {
         tokio::time::sleep(Duration::from_millis(25)).await;
@@ -185,7 +173,7 @@ async fn an_upload_of_which_the_database_lost_a_part_begins_again() {
     instances.journal("a.db").execute("UPDATE journal_outputs SET next_piece = 3", []).unwrap();
     instances.postgres.start_again();
     let (first, second) = (instances.open("a.db"), instances.open("b.db"));
-    instances.becomes(COMPLETE, "1").await;
+    instances.postgres.becomes(COMPLETE, 1).await;
     assert_eq!(read(&second, &handle, OWNER).await.unwrap(), large);
     first.close().await;
     second.close().await;
@@ -232,7 +220,7 @@ async fn a_use_on_any_instance_extends_the_retention_and_expired_values_are_dele
     let almost = "UPDATE em_outputs SET expires_at = extract(epoch FROM now())::bigint + 600";
     instances.postgres.query(almost);
     second.touch_output(&used).await.unwrap();
-    instances.becomes(retention, "1").await;
+    instances.postgres.becomes(retention, 1).await;
     let over = format!("UPDATE em_outputs SET expires_at = 1 WHERE handle = '{old}'");
     instances.postgres.query(&over);
     instances.postgres.query("UPDATE em_compactions SET expires_at = 1");
@@ -241,9 +229,9 @@ async fn a_use_on_any_instance_extends_the_retention_and_expired_values_are_dele
     assert_eq!(second.summary_elsewhere(OWNER, &digests("one", 4), 0).await.unwrap(), None);
     // An instance deletes after its start, and then every ten minutes.
     let third = instances.open("c.db");
-    instances.becomes(COMPLETE, "1").await;
-    instances.becomes(PIECES, "1").await;
-    instances.becomes("SELECT count(*) FROM em_compactions", "0").await;
+    instances.postgres.becomes(COMPLETE, 1).await;
+    instances.postgres.becomes(PIECES, 1).await;
+    instances.postgres.becomes("SELECT count(*) FROM em_compactions", 0).await;
     assert_eq!(read(&third, &used, OWNER).await.unwrap(), b"used");
     second.close().await;
     third.close().await;
@@ -311,12 +299,10 @@ async fn what_was_kept_before_a_kill_arrives() {
     for name in ["a.db", "a.db-wal"] {
         std::fs::copy(instances.folder.path().join(name), killed.join(name)).unwrap();
     }
-    let from = |path: &Path| StoreLocation::parse(&instances.postgres.url()).unwrap().with_journal(path);
-    let location = from(&killed.join("a.db"));
     first.close().await;
     instances.postgres.start_again();
-    let after = Store::open(&location).unwrap();
-    instances.becomes(COMPLETE, "1").await;
+    let after = instances.open("killed/a.db");
+    instances.postgres.becomes(COMPLETE, 1).await;
     assert_eq!(read(&after, &handle, OWNER).await.unwrap(), b"kept");
     after.close().await;
 }
@@ -337,6 +323,6 @@ async fn a_database_that_rejects_outputs_still_serves_budgets() {
     assert_ne!(instances.postgres.query(since), before, "it goes on to report");
     assert_eq!(read(&first, &handle, OWNER).await.unwrap(), b"kept");
     instances.postgres.query("ALTER TABLE elsewhere RENAME TO em_output_pieces");
-    instances.becomes(COMPLETE, "1").await;
+    instances.postgres.becomes(COMPLETE, 1).await;
     first.close().await;
 }

@@ -18,6 +18,9 @@ const SYSTEM_USER: &str = "postgres";
 /// Maximum time until the server accepts connections.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
+/// Maximum time until a query returns the expected value.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
+
 static STARTED: AtomicU32 = AtomicU32::new(0);
 
 /// A running server. When dropped, it is stopped and deleted.
@@ -150,6 +153,21 @@ impl Postgres {
     /// Runs SQL in the database `endmark`. Returns the rows, unaligned, without the last line end.
     pub fn query(&self, sql: &str) -> String {
         self.sql("endmark", sql)
+    }
+
+    /// Runs a query in the database `endmark`. Returns its only value.
+    pub fn number(&self, sql: &str) -> u64 {
+        let text = self.query(sql);
+        text.parse().unwrap_or_else(|_| panic!("{sql}: `{text}` is not a number"))
+    }
+
+    /// Waits until a query in the database `endmark` returns this value.
+    pub async fn becomes(&self, sql: &str, expected: u64) {
+        let begin = Instant::now();
+        while self.number(sql) != expected {
+            assert!(begin.elapsed() < WAIT_TIMEOUT, "{sql}: {}, not {expected}", self.number(sql));
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
     }
 
     /// Runs SQL in a database.

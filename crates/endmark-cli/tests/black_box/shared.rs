@@ -41,10 +41,6 @@ async fn ask_at(address: SocketAddr, session: &str, key: &str, model: &str) -> O
     Some(request.try_send().await.ok()?.read().await)
 }
 
-pub(crate) fn number(postgres: &Postgres, sql: &str) -> u64 {
-    postgres.query(sql).parse().unwrap()
-}
-
 pub(crate) fn journal(place: &Place) -> Reader {
     Reader::open(&StoreLocation::sqlite(place.path().join("journal.db"))).unwrap()
 }
@@ -80,10 +76,10 @@ pub(crate) async fn load(addresses: Vec<SocketAddr>, replies: Replies) {
 /// Asserts that the database has each row of these journals once, that nothing is held, and that the limit was not
 /// exceeded. Returns what was spent.
 pub(crate) fn check(postgres: &Postgres, places: &[Place], replies: &Replies, limit: u64) -> u64 {
-    let spent = number(postgres, "SELECT coalesce(sum(spent), 0) FROM em_budgets WHERE scope = 'all'");
+    let spent = postgres.number("SELECT coalesce(sum(spent), 0) FROM em_budgets WHERE scope = 'all'");
     assert!(spent <= limit, "{spent} of {limit}");
     assert_eq!(
-        number(postgres, "SELECT committed FROM em_budgets WHERE scope = 'all'"),
+        postgres.number("SELECT committed FROM em_budgets WHERE scope = 'all'"),
         spent,
         "nothing is held"
     );
@@ -145,7 +141,7 @@ fn two_gateways_spend_one_budget_exactly_though_one_is_killed() {
         assert!(spent * 100 >= limit * 97, "{spent} of {limit}");
         // Calls in flight during a kill are charged what they held.
         let billed = "SELECT sum(prompt_tokens + output_tokens) FROM em_usage WHERE http_status = 200";
-        assert!(number(&postgres, billed) <= spent);
+        assert!(postgres.number(billed) <= spent);
         println!("{kills} kills: {} replies, {spent} of {limit} tokens", count());
     });
 }
@@ -227,7 +223,7 @@ fn without_the_database_replies_go_on_and_budgets_close() {
         assert_eq!(usage["warnings"][0]["code"], "THIS_GATEWAY_ALONE", "{usage}");
         postgres.start_again();
         let begin = Instant::now();
-        let rows = || number(&postgres, "SELECT count(*) FROM em_usage WHERE http_status = 200");
+        let rows = || postgres.number("SELECT count(*) FROM em_usage WHERE http_status = 200");
         while rows() < 4 {
             assert!(begin.elapsed() < Duration::from_secs(10), "rows that waited do not arrive");
             tokio::time::sleep(Duration::from_millis(50)).await;

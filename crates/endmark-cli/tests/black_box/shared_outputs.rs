@@ -64,15 +64,6 @@ async fn read(address: SocketAddr, handle: &str, key: &str) -> Reply {
     request.header("authorization", &format!("Bearer {key}")).send().await.read().await
 }
 
-/// Waits until the database has this number of rows.
-async fn has(postgres: &Postgres, sql: &str, expected: u64) {
-    let begin = Instant::now();
-    while postgres.query(sql).parse::<u64>().unwrap() != expected {
-        assert!(begin.elapsed() < Duration::from_secs(20), "{sql}: {}", postgres.query(sql));
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
-
 const OUTPUTS: &str = "SELECT count(*) FROM em_outputs WHERE bytes IS NOT NULL";
 const SUMMARIES: &str = "SELECT count(*) FROM em_compactions";
 
@@ -88,7 +79,7 @@ fn an_output_that_one_gateway_capped_is_read_through_another_and_shown_alike() {
         assert_eq!(reply.header("x-endmark-capped"), Some("1"));
         let capped = received(&upstream, 0).remove(2);
         let named = handle(&capped);
-        has(&postgres, OUTPUTS, 1).await;
+        postgres.becomes(OUTPUTS, 1).await;
 
         // By HTTP, on a page, and by a command; for its client alone.
         let part = read(second.address, &named, "key").await.json();
@@ -129,7 +120,7 @@ fn an_output_that_one_gateway_capped_is_read_through_another_and_shown_alike() {
         first.kill();
         postgres.start_again();
         let first = Served::start(&places[0], &[]);
-        has(&postgres, OUTPUTS, 2).await;
+        postgres.becomes(OUTPUTS, 2).await;
         let begin = Instant::now();
         while read(second.address, &later, "key").await.status != 200 {
             assert!(begin.elapsed() < Duration::from_secs(20), "the other gateway does not find it");
@@ -151,7 +142,7 @@ fn a_conversation_that_one_gateway_condensed_goes_on_at_another_with_the_same_pr
         let [first, second] = [0, 1].map(|index: usize| Served::start(&places[index], &[]));
         let condensed = ask(first.address, &conversation("Book the orders.", 40)).await;
         assert!(condensed.header("x-endmark-compacted").is_some());
-        has(&postgres, SUMMARIES, 1).await;
+        postgres.becomes(SUMMARIES, 1).await;
         // A conversation that is too small to be condensed asks nothing of the database.
         ask(second.address, &conversation("Book the orders.", 2)).await;
         let condensed = ask(second.address, &conversation("Book the orders.", 43)).await;
@@ -166,7 +157,7 @@ fn a_conversation_that_one_gateway_condensed_goes_on_at_another_with_the_same_pr
 
         // Condensed further on the second, it goes back to the first.
         ask(second.address, &conversation("Book the orders.", 90)).await;
-        has(&postgres, SUMMARIES, 2).await;
+        postgres.becomes(SUMMARIES, 2).await;
         ask(first.address, &conversation("Book the orders.", 91)).await;
         let (before, after) = (received(&upstream, 3), received(&upstream, 4));
         assert_eq!(after[..before.len()], before);

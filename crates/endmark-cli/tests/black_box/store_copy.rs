@@ -48,8 +48,7 @@ fn gateways_go_on_in_the_database_with_the_keys_and_budgets_of_the_file_and_back
 
         let shared = format!("store = \"{}\"\njournal = \"journal.db\"", postgres.url());
         let place = place.with_file("endmark.toml", configuration(&shared, &upstream));
-        let spent =
-            || postgres.query("SELECT spent FROM em_budgets WHERE scope = 'key'").parse::<u64>().unwrap();
+        let spent = || postgres.number("SELECT spent FROM em_budgets WHERE scope = 'key'");
         let before = spent();
         assert_eq!(before, data["source"]["spent_tokens"].as_u64().unwrap());
         let served = Served::start(&place, &[]);
@@ -109,7 +108,7 @@ fn a_copy_that_is_killed_in_the_middle_is_repeated_and_counts_nothing_twice() {
     });
     let arguments = ["store", "copy", "sqlite:one.db", "env:SHARED"];
     let count = || match postgres.query("SELECT to_regclass('em_usage') IS NOT NULL").as_str() {
-        "t" => postgres.query("SELECT count(*) FROM em_usage").parse::<u64>().unwrap(),
+        "t" => postgres.number("SELECT count(*) FROM em_usage"),
         _ => 0,
     };
     let mut copy = place.command(&arguments).spawn().unwrap();
