@@ -12,7 +12,7 @@ import { Outputs } from "./context.js";
 import { json } from "./core.js";
 import { EndmarkError } from "./errors.js";
 import {
-  MAX_COMPONENT_CHARS, askFailed, checkOptions, isNotCut, isWhole, pipelineFor, reader, shortener, shownFor, sum, textOf, withMethods, type ComponentOptions,
+  MAX_COMPONENT_CHARS, checkOptions, isNotCut, isWhole, reader, recover, shortener, shownFor, sum, textOf, withMethods, type ComponentOptions,
 } from "./frameworks.js";
 import { AskFailed, Pipeline, type Ask, type Correction, type Outcome, type Reply } from "./recovery.js";
 import { detect } from "./texts.js";
@@ -280,21 +280,17 @@ class Recovery {
     for (const block of blocks) {
       // A call without arguments is complete: the SDK reads `{}`.
       if (block.toolName !== undefined && block.text.trim() === "" && word(first.finishReason) === "tool-calls" && !first.ending) continue;
-      const client = async (request: Ask | Correction): Promise<Reply> => {
-        try {
-          const answer = await ask(this.#continuation(block, params, request as Ask));
-          usage = usage === undefined ? answer.usage : sum(usage, answer.usage);
-          finishReason = answer.finishReason ?? finishReason;
-          return received(answer, params);
-        } catch (error) {
-          if (params.abortSignal?.aborted) throw error;
-          throw askFailed(error);
-        }
+      const client = async (request: Ask): Promise<Reply> => {
+        const answer = await ask(this.#continuation(block, params, request));
+        usage = usage === undefined ? answer.usage : sum(usage, answer.usage);
+        finishReason = answer.finishReason ?? finishReason;
+        return received(answer, params);
       };
+      const isStop = () => params.abortSignal?.aborted === true;
       const isJson = block.toolName !== undefined || params.responseFormat?.type === "json";
       try {
         const reply = { ...received({ ...first, text: block.text } as Answered, params), reasoned: given.isReasoned };
-        const outcome = await pipelineFor(this.#options, isJson).run(client, reply, { isSent, taskId: this.#options.taskId, turnNumber });
+        const outcome = await recover(this.#options, client, { reply, isJson, isSent, turnNumber, isStop });
         const isUnchanged = outcome.result === "whole" && outcome.text === block.text && !isMissing(first.finishReason);
         if (!isUnchanged) outcomes.set(block, outcome);
       } catch (error) {

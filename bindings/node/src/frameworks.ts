@@ -3,7 +3,7 @@
 import { contextLater, count, readTool, type Admitted, type Meter, type Outputs, type ReadTool, type Tokens } from "./context.js";
 import { checkNames, json, now, type Request } from "./core.js";
 import { EndmarkError, InvalidReply, NotAdmitted, NotResumed } from "./errors.js";
-import { AskFailed, MAX_RESUME_ATTEMPTS, Pipeline, type Ask, type Logger } from "./recovery.js";
+import { AskFailed, MAX_RESUME_ATTEMPTS, Pipeline, type Ask, type Correction, type Logger, type Outcome, type Reply, type RunOptions } from "./recovery.js";
 import { detect } from "./texts.js";
 
 export interface ComponentOptions {
@@ -25,9 +25,27 @@ export const MAX_COMPONENT_CHARS = 20_000;
 /** What the closing call of a budget asks for. */
 export const CLOSING = "The token budget is used up. Summarise your findings with the data that you have. You cannot use tools any more.";
 
-/** The pipeline for a part of a reply. A reply is never generated again: its reader may have its beginning. */
-export function pipelineFor({ maxAttempts, log }: ComponentOptions, isJson: boolean): Pipeline {
-  return new Pipeline({ format: isJson ? "json" : null, maxAttempts: maxAttempts ?? MAX_RESUME_ATTEMPTS, maxCorrections: 0, restart: "off", log });
+/** A part of a reply that may be cut. */
+export interface Part extends RunOptions {
+  reply: Reply;
+  isJson: boolean;
+  /** Whether an error ends the call: the caller stopped it. All others are requests without an answer. */
+  isStop(error: unknown): boolean;
+}
+
+/** Makes a part of a reply whole. A reply is never generated again: its reader may have its beginning. */
+export function recover({ maxAttempts, log, taskId }: ComponentOptions, ask: (asked: Ask) => Promise<Reply>, part: Part): Promise<Outcome> {
+  const { reply, isJson, isStop, ...given } = part;
+  const pipeline = new Pipeline({ format: isJson ? "json" : null, maxAttempts: maxAttempts ?? MAX_RESUME_ATTEMPTS, maxCorrections: 0, restart: "off", log });
+  const answer = async (asked: Ask | Correction): Promise<Reply> => {
+    try {
+      // No correction is asked for.
+      return await ask(asked as Ask);
+    } catch (error) {
+      throw isStop(error) ? error : askFailed(error);
+    }
+  };
+  return pipeline.run(answer, reply, { taskId, ...given });
 }
 
 /** What the model is shown as its own reply. A cut call is never shown as one: it would count as made. */
@@ -47,7 +65,8 @@ export function textOf(content: string | any[]): string {
 }
 
 /** The failure of a continuation whose request threw this: `final` if the provider refuses the request itself, such as a bad key. */
-export function askFailed(error: unknown): AskFailed {
+function askFailed(error: unknown): AskFailed {
+  if (error instanceof AskFailed) return error;
   const kind = error instanceof NotAdmitted ? "budget" : failureOf({ status: statusOf(error) });
   return new AskFailed(error instanceof Error ? error.message : String(error), kind, { cause: error });
 }

@@ -9,9 +9,9 @@
 
 import { Outputs } from "./context.js";
 import {
-  MAX_COMPONENT_CHARS, askFailed, checkOptions, isNotCut, isWhole, pipelineFor, reader, shortener, shownFor, sum, textOf, type ComponentOptions,
+  MAX_COMPONENT_CHARS, checkOptions, isNotCut, isWhole, reader, recover, shortener, shownFor, sum, textOf, withMethods, type ComponentOptions,
 } from "./frameworks.js";
-import type { Ask, Correction, Outcome, Reply } from "./recovery.js";
+import type { Ask, Outcome, Reply } from "./recovery.js";
 
 // LangChain's own types are not needed to build this package.
 type Message = any;
@@ -48,19 +48,12 @@ export function endmarkMiddleware(options: ComponentOptions = {}): any {
 
 /** The same model, or one with tools bound to it, whose replies are made whole. `bare` is the model without tools. */
 function resuming(model: Model, request: any, options: ComponentOptions, bare: Model = model): Model {
-  return new Proxy(model, {
-    get(target, name) {
-      const member = Reflect.get(target, name, target);
-      if (typeof member !== "function") return member;
-      if (name === "invoke") {
-        return async (input: any, config: any) => whole(await answered(target, input, config), { input, config, request, options, bare });
-      }
-      if (name === "bindTools" || name === "withConfig") {
-        return (...given: unknown[]) => resuming(member.apply(target, given), request, options, bare);
-      }
-      // The model's own fields are private to it, and not to be found by a proxy.
-      return name === "constructor" ? member : member.bind(target);
-    },
+  const derived = (name: string) => (...given: unknown[]) => resuming(model[name](...given), request, options, bare);
+  return withMethods(model, {
+    invoke: async (input, config) => whole(await answered(model, input, config), { input, config, request, options, bare }),
+    withConfig: derived("withConfig"),
+    // A model without tools has no such method.
+    ...(model.bindTools && { bindTools: derived("bindTools") }),
   });
 }
 
@@ -96,20 +89,16 @@ async function whole(message: Message, call: Call): Promise<Message> {
   const { options, config, request } = call;
   let usage = message.usage_metadata;
   let last = message;
-  const ask = async (asked: Ask | Correction): Promise<Reply> => {
-    try {
-      last = await continued(cut, asked as Ask, call);
-      usage = sum(usage, last.usage_metadata);
-      return received(last, textOf(last.content));
-    } catch (error) {
-      if (config?.signal?.aborted || (error as any)?.is_bubble_up) throw error;
-      throw askFailed(error);
-    }
+  const ask = async (asked: Ask): Promise<Reply> => {
+    last = await continued(cut, asked, call);
+    usage = sum(usage, last.usage_metadata);
+    return received(last, textOf(last.content));
   };
+  const isStop = (error: any) => Boolean(config?.signal?.aborted || error?.is_bubble_up);
   const isJson = cut.call !== undefined || (request.responseFormat != null && /^\s*[[{]/.test(cut.text));
   const turnNumber = request.messages.filter((given: Message) => given.getType() === "ai").length + 1;
   try {
-    const outcome = await pipelineFor(options, isJson).run(ask, received(message, cut.text), { taskId: options.taskId, turnNumber });
+    const outcome = await recover(options, ask, { reply: received(message, cut.text), isJson, turnNumber, isStop });
     return outcome.result === "whole" && !cut.call ? message : mended(message, { cut, outcome, usage, last });
   } catch (error) {
     if (isNotCut(error, cut.call !== undefined)) return message;

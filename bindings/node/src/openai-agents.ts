@@ -11,10 +11,10 @@
 import { Outputs, type Admitted, type Tokens } from "./context.js";
 import { NotResumed } from "./errors.js";
 import {
-  Budget, CLOSING, MAX_COMPONENT_CHARS, askFailed, checkOptions, isCutStop, isNotCut, isWhole, pipelineFor, reader, shortener, shownFor, sum,
+  Budget, CLOSING, MAX_COMPONENT_CHARS, checkOptions, isCutStop, isNotCut, isWhole, reader, recover, shortener, shownFor, sum,
   withMethods, type BudgetOptions, type ComponentOptions,
 } from "./frameworks.js";
-import { AskFailed, type Ask, type Correction, type Outcome, type Reply } from "./recovery.js";
+import { AskFailed, type Ask, type Outcome, type Reply } from "./recovery.js";
 
 export interface EndmarkOptions extends ComponentOptions, BudgetOptions {
   /** The output limit of a continuation whose first call had a lower one, by default 4,096. */
@@ -163,19 +163,17 @@ class WholeModel {
     const isCut = call !== undefined && !isWhole(call.arguments) && (call.arguments !== "" || isCutStop(stop));
     if (call !== undefined && !isCut) return undefined;
     const answers: Received[] = [];
-    const ask = async (asked: Ask | Correction): Promise<Reply> => {
-      try {
-        answers.push(await this.#answered(this.#continuation(request, asked as Ask, call?.name), true));
-        return replyOf(answers.at(-1)!, asked as Ask, call);
-      } catch (error) {
-        if (request.signal?.aborted || error instanceof AskFailed) throw error;
-        throw askFailed(error);
-      }
+    const ask = async (asked: Ask): Promise<Reply> => {
+      const answer = await this.#answered(this.#continuation(request, asked, call?.name), true);
+      answers.push(answer);
+      return replyOf(answer, asked, call);
     };
+    const isStop = () => request.signal?.aborted === true;
     const reply = call ? { ...replied(first, call.arguments), stop: stop ?? "length" } : replied(first, textOf(output));
     const turnNumber = [request.input].flat().filter((item: Item) => item.role === "assistant").length + 1;
     try {
-      const outcome = await pipelineFor(this.options, isCut || request.outputType !== "text").run(ask, reply, { isSent, taskId: this.options.taskId, turnNumber });
+      const isJson = isCut || request.outputType !== "text";
+      const outcome = await recover(this.options, ask, { reply, isJson, isSent, turnNumber, isStop });
       return answers.length || first.ending ? mended(first, { call, outcome, answers }) : undefined;
     } catch (error) {
       // The SDK handles refusals.
