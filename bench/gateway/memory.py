@@ -13,12 +13,11 @@ import asyncio
 import json
 import re
 import socket
-import tempfile
 import time
 from pathlib import Path
 
 from run import PROJECT
-from servers import Server, built, endmark
+from servers import Server, built, endmark, measuring
 
 REPLY_BYTES = 50 * 1024 * 1024
 # A small buffer, so that the gateway has to hold what a slow client does not read.
@@ -63,21 +62,19 @@ def kilobytes(pid: int, file: str, name: str) -> int:
     return sum(int(number) for number in re.findall(rf"^{name}:\s+(\d+) kB", text, re.MULTILINE))
 
 
-async def measure(program: Path, folder: Path, streams: int, seconds: float) -> None:
+async def measure(program: Path, folder: Path, running: list[Server], streams: int, seconds: float) -> None:
     upstream = await asyncio.start_server(pour, "127.0.0.1", 0)
-    gateway: Server = endmark("Endmark", program, folder, upstream.sockets[0].getsockname()[1], "")
+    gateway = endmark("Endmark", program, folder / "endmark", upstream.sockets[0].getsockname()[1], "")
     # It answers no reply that `Server.start` would wait for.
     gateway.answers = lambda: "listens on" in (gateway.folder / "log").read_text()
+    running.append(gateway)
     gateway.start()
-    try:
-        await asyncio.sleep(2)
-        pid = gateway.process.pid
-        idle = kilobytes(pid, "status", "VmRSS")
-        of_files, own = kilobytes(pid, "status", "RssFile"), kilobytes(pid, "smaps", "Private_Dirty")
-        await asyncio.gather(*(read_slowly(gateway.port, seconds) for _ in range(streams)))
-        grown = kilobytes(pid, "status", "VmHWM") - idle
-    finally:
-        gateway.stop()
+    await asyncio.sleep(2)
+    pid = gateway.process.pid
+    idle = kilobytes(pid, "status", "VmRSS")
+    of_files, own = kilobytes(pid, "status", "RssFile"), kilobytes(pid, "smaps", "Private_Dirty")
+    await asyncio.gather(*(read_slowly(gateway.port, seconds) for _ in range(streams)))
+    grown = kilobytes(pid, "status", "VmHWM") - idle
     print("| | MiB |\n|---|--:|")
     print(f"| idle | {idle / 1024:.1f} |\n| of which pages of files | {of_files / 1024:.1f} |\n| of which its own | {own / 1024:.1f} |")
     print(f"| growth by {streams:,} slow streams | {grown / 1024:.1f} |")
@@ -90,8 +87,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     options = parser.parse_args()
     program = (options.program or built("endmark", PROJECT, "endmark-cli")).resolve()
-    with tempfile.TemporaryDirectory(prefix="endmark-memory-") as folder:
-        asyncio.run(measure(program, Path(folder) / "endmark", options.streams, options.seconds))
+    with measuring() as (folder, running):
+        asyncio.run(measure(program, folder, running, options.streams, options.seconds))
 
 
 if __name__ == "__main__":
