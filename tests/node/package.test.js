@@ -90,7 +90,7 @@ describe("functions", () => {
     expect(() => endmark.mergeChunks("[1", ", 2]", "json", { askedFrom: "my_cut" })).toThrow("unknown `askedFrom`: `my_cut`");
   });
 
-  test("what is no text is refused, and a file that cannot be used is an error of the package", async () => {
+  test("a value that is not a text is refused, and a file that cannot be used is an error of the package", async () => {
     for (const wrong of [undefined, null, 5]) expect(() => endmark.count(wrong, "gpt-5")).toThrow(/expected a string.*not (undefined|null|a number)/);
     const moved = new Uint8Array([91, 49]);
     structuredClone(moved, { transfer: [moved.buffer] });

@@ -133,8 +133,8 @@ export interface Capped {
 
 const capping = (value: Input, { outputs, ...options }: CapOptions = {}): Request<Capped> => {
   // Bytes could be changed before they are kept.
-  const kept = outputs && value !== undefined ? copied(value) : value;
-  const handle = outputs && typeof kept !== "undefined" ? outputs.handle(kept) : null;
+  const kept = outputs ? copied(value) : value;
+  const handle = outputs ? outputs.handle(kept) : null;
   return {
     function: "cap",
     inputs: [kept],

@@ -16,7 +16,7 @@ export interface Request<T> {
   read(answer: any): T;
 }
 
-/** What a value is converted to for an input. */
+/** A copy of an input, so that later changes of its bytes do not matter. */
 export const copied = (value: Input): Input => (typeof value === "string" ? value : Uint8Array.from(checked([value])[0] as Uint8Array));
 
 /** A function that is called at once. */

@@ -58,7 +58,7 @@ export function isNotCut(error: unknown, isCutCall: boolean): boolean {
   return error instanceof InvalidReply || (error instanceof NotResumed && !isCutCall);
 }
 
-/** The text of a message's content, as both frameworks have it. */
+/** The text of a message's content, as the AI SDK and LangChain have it. */
 export function textOf(content: string | any[]): string {
   if (typeof content === "string") return content;
   return content.map((part) => (part.type === "text" ? part.text : "")).join("");
