@@ -79,7 +79,7 @@ pub(crate) fn recorded_of(model: &str) -> Place {
     place
 }
 
-fn call_of(model: &str, request_id: &str, call: u32, purpose: Purpose) -> CallStarted {
+pub(crate) fn call_of(model: &str, request_id: &str, call: u32, purpose: Purpose) -> CallStarted {
     CallStarted {
         request_id: request_id.into(),
         call,

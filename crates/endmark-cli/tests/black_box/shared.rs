@@ -14,6 +14,11 @@ use crate::serve::{Served, in_runtime};
 /// The variable that sets how often an instance is killed in the budget test; the default is three times.
 const KILLS: &str = "ENDMARK_TEST_SHARED_KILLS";
 
+/// The size of a test, which a variable changes.
+pub(crate) fn setting(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).map_or(default, |text| text.parse().unwrap())
+}
+
 /// A folder whose gateway shares the database.
 pub(crate) fn place(postgres: &Postgres, upstream: &Upstream, more: &str) -> Place {
     place_at(&postgres.url(), upstream, more)
@@ -110,7 +115,7 @@ pub(crate) fn check(postgres: &Postgres, places: &[Place], replies: &Replies, li
 
 #[test]
 fn two_gateways_spend_one_budget_exactly_though_one_is_killed() {
-    let kills: u64 = std::env::var(KILLS).map_or(3, |kills| kills.parse().unwrap());
+    let kills = setting(KILLS, 3);
     let limit = 4_000 * (1 + kills);
     let Some(postgres) = Postgres::start() else { return };
     in_runtime(async move {

@@ -9,17 +9,13 @@ use serde_json::json;
 use testkit::{Answer, ChatFrames, Link, Postgres, Received, Reply, Request, TcpProxy, Upstream, chat_reply};
 
 use crate::serve::{Served, in_runtime};
-use crate::shared::{Replies, check, load, place_at};
+use crate::shared::{Replies, check, load, place_at, setting};
 
 /// The variable that sets how many seconds the faults last. The default is two; more than 60 lets shares expire.
 const SECONDS: &str = "ENDMARK_TEST_SHARED_FAULT_SECONDS";
 
 /// The variable that sets the number of streams during the rolling restart.
 const STREAMS: &str = "ENDMARK_TEST_SHARED_STREAMS";
-
-fn setting(variable: &str, default: u64) -> u64 {
-    std::env::var(variable).map_or(default, |text| text.parse().unwrap())
-}
 
 /// An upstream whose streams have 43 events, with this pause before each.
 async fn upstream(pause: Duration) -> Upstream {

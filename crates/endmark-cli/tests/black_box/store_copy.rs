@@ -7,6 +7,7 @@ use endmark_store::{CallSettled, CallStarted, NoSecrets, Purpose, Reader, Store,
 use serde_json::json;
 use testkit::{Postgres, Request, ScriptedModel, Upstream};
 
+use crate::log::call_of;
 use crate::run::Place;
 use crate::serve::{Served, in_runtime};
 
@@ -79,24 +80,9 @@ fn a_copy_that_is_killed_in_the_middle_is_repeated_and_counts_nothing_twice() {
         let store = Store::open(&location).unwrap();
         let recorder = store.recorder(NoSecrets);
         for nth in 0..CALLS {
-            let open = recorder
-                .open_call(CallStarted {
-                    request_id: format!("em_{nth}"),
-                    call: 1,
-                    purpose: Purpose::Reply,
-                    session: "s".to_owned(),
-                    credential: None,
-                    upstream: "local".to_owned(),
-                    format: "openai_chat".into(),
-                    model: "m".to_owned(),
-                    streamed: false,
-                    mode: "auto".into(),
-                    started_ms: 1_790_000_000_000 + nth,
-                    sent_bytes: 40,
-                    prompt_estimate: 10,
-                    charges: Vec::new(),
-                })
-                .await;
+            let started_ms = 1_790_000_000_000 + nth;
+            let started = CallStarted { started_ms, ..call_of("m", &format!("em_{nth}"), 1, Purpose::Reply) };
+            let open = recorder.open_call(started).await;
             open.settle(CallSettled {
                 http_status: Some(200),
                 ending: "clean".into(),
