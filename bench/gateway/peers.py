@@ -22,7 +22,15 @@ model_list:
       api_key: sk-upstream
 """
 
-# It binds every interface and has no option against that.
+CRABLLM = """\
+listen = "127.0.0.1:{port}"
+[providers.openai]
+api_key = "sk-upstream"
+base_url = "http://127.0.0.1:{upstream}/v1"
+models = ["gpt-4o-mini"]
+"""
+
+# Portkey binds every interface and has no option against that.
 LOOPBACK = """\
 const net = require("net");
 const listen = net.Server.prototype.listen;
@@ -55,6 +63,10 @@ def install_portkey(folder: Path) -> None:
     subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--silent"], cwd=folder, check=True)
 
 
+def install_crabllm(folder: Path) -> None:
+    subprocess.run(["cargo", "install", "--quiet", "--locked", "--root", str(folder), "crabllm@0.0.25"], check=True)
+
+
 def litellm(name: str, installed: Path, folder: Path, upstream: int) -> Server:
     port = free_port()
     folder.mkdir(parents=True, exist_ok=True)
@@ -83,6 +95,13 @@ def portkey(name: str, installed: Path, folder: Path, upstream: int) -> Server:
     return Server(name, command, port, folder, {"TRUSTED_CUSTOM_HOSTS": "127.0.0.1,localhost"}, headers, 60)
 
 
+def crabllm(name: str, installed: Path, folder: Path, upstream: int) -> Server:
+    port = free_port()
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "crabllm.toml").write_text(CRABLLM.format(port=port, upstream=upstream))
+    return Server(name, [str(installed / "bin" / "crabllm"), "serve", "--config", "crabllm.toml"], port, folder)
+
+
 @dataclass
 class Peer:
     name: str
@@ -94,6 +113,7 @@ PEERS = [
     Peer("LiteLLM 1.106.2", install_litellm, litellm),
     Peer("Portkey 1.15.2", install_portkey, portkey),
     Peer("headroom 0.42.0", install_headroom, headroom),
+    Peer("crabllm 0.0.25", install_crabllm, crabllm),
 ]
 
 
