@@ -2,7 +2,7 @@
 """What a gateway adds to a request, in rounds in which each is measured once, so that load falls on all alike.
 
     python3 bench/gateway/run.py                          Endmark next to no gateway and to the least that forwards
-    python3 bench/gateway/run.py --install --peers        also LiteLLM, Portkey and headroom
+    python3 bench/gateway/run.py --install --peers        also LiteLLM, Portkey, headroom and crabllm
     python3 bench/gateway/run.py --before PROGRAM         also an earlier Endmark, and the one with a session budget
     python3 bench/gateway/run.py --page                   also Endmark while its pages are open
     python3 bench/gateway/run.py --gate                   exit 1 where a bar of the table's last lines is missed
