@@ -193,7 +193,7 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="NAME")
     parser.add_argument("--document", action="store_true", help="write the table into docs/hooks.md")
     given = parser.parse_args()
-    failed, lines = 0, ["| agent | without hooks: what its model gets of 1.6 MB, and the end | with hooks |", "|---|---|---|"]
+    failed, lines = 0, ["| agent | without hooks: text that reaches the model, and the result | with hooks |", "|---|---|---|"]
     for agent in (agent for agent in AGENTS if given.only in agent.name):
         program = agent.install()
         bare, hooked = (work(agent, program, given.program.resolve(), name) for name in ("bare", "hooked"))
