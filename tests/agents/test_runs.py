@@ -137,7 +137,7 @@ def tried(agent: Supervised, program: str, endmark: Path, root: str) -> tuple[bo
     if not is_right:
         print(f"{left!r} {report!r}\n{json.dumps(run, indent=1)}\n{before.stdout[-2000:]}\n{after.stderr[-3000:]}")
     line = (
-        f"| {agent.name} | leaves the stub and says that it is complete; exit {before.returncode} "
+        f"| {agent.name} | leaves the stub and reports success; exit {before.returncode} "
         f"| {run['state']} at attempt {run['attempt']}, {run['tokenUsage']['total']} tokens; exit {after.returncode} |"
     )
     return is_right, line
@@ -179,8 +179,8 @@ def main() -> int:
     parser.add_argument("--document", action="store_true", help="write the table into docs/runs.md")
     given = parser.parse_args()
     endmark = given.program.resolve() if given.program else gateway.program()
-    failed, lines = 0, ["| agent | alone | `endmark run` |", "|---|---|---|"]
-    beside = ["| agent | a stub first | stubs alone | a stub, and a call over the threshold |", "|---|---|---|---|"]
+    failed, lines = 0, ["| agent | without Endmark | `endmark run` |", "|---|---|---|"]
+    beside = ["| agent | first a stub | only stubs | a stub and a call over the threshold |", "|---|---|---|---|"]
     try:
         mocks.install()
         chosen = []
