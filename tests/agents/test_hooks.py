@@ -28,7 +28,7 @@ from agents import FOLDER, PATIENCE_SECONDS, install_from_npm  # noqa: E402
 from installed import installed  # noqa: E402
 from scripted_model import ScriptedModel  # noqa: E402
 
-DOCUMENT = REPOSITORY / "docs" / "hooks.md"
+DOCUMENT = REPOSITORY / "bench" / "FIGURES.md"
 CANARY = "ERROR row 4711: checksum mismatch in ledger.csv"
 FLOOD = f"""\
 import sys
@@ -191,7 +191,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", type=Path, default=REPOSITORY / "target" / "release" / "endmark")
     parser.add_argument("--only", default="", metavar="NAME")
-    parser.add_argument("--document", action="store_true", help="write the table into docs/hooks.md")
+    parser.add_argument("--document", action="store_true", help="write the table into bench/FIGURES.md")
     given = parser.parse_args()
     failed, lines = 0, ["| agent | without hooks: text that reaches the model, and the result | with hooks |", "|---|---|---|"]
     for agent in (agent for agent in AGENTS if given.only in agent.name):

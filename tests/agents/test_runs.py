@@ -30,7 +30,7 @@ import mocks  # noqa: E402
 from agents import AGENTS, FOLDER  # noqa: E402
 from model_server import SetUpError  # noqa: E402
 
-DOCUMENT = gateway.REPOSITORY / "docs" / "runs.md"
+DOCUMENT = gateway.REPOSITORY / "bench" / "FIGURES.md"
 PATIENCE_SECONDS = 200
 TASK = "Write the report of the harbour to report.md."
 CRITERIA = "required_sections: [Summary]\n"
@@ -176,7 +176,7 @@ def main() -> int:
     parser.add_argument("--program", type=Path, help="the endmark to test, instead of the release build")
     parser.add_argument("--all", action="store_true", help="also the agents that take minutes or much disk")
     parser.add_argument("--claude", metavar="PATH", help="the Claude Code that is on this machine")
-    parser.add_argument("--document", action="store_true", help="write the table into docs/runs.md")
+    parser.add_argument("--document", action="store_true", help="write the table into bench/FIGURES.md")
     given = parser.parse_args()
     endmark = given.program.resolve() if given.program else gateway.program()
     failed, lines = 0, ["| agent | without Endmark | `endmark run` |", "|---|---|---|"]
