@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Notes in a SQLite file: notes.py FILE add --title TITLE < body; notes.py FILE list [--limit N]; notes.py FILE show ID.
 
-An ordinary tool as there are many: its titles have room for 255 bytes, and what is longer is cut without a word.
+A typical tool: it cuts titles to 255 bytes without reporting it.
 """
 
 import argparse
@@ -10,7 +10,7 @@ import os
 import sqlite3
 import sys
 
-ROOM = 255
+MAX_TITLE_BYTES = 255
 
 
 def main():
@@ -32,7 +32,7 @@ def main():
 
 def add(notes, arguments):
     title = arguments.title.encode()
-    kept = title[:ROOM].decode(errors="ignore")
+    kept = title[:MAX_TITLE_BYTES].decode(errors="ignore")
     row = (kept, len(title), len(arguments.title), sys.stdin.read(), os.environ.get("NOTES_AUTHOR", ""))
     statement = "INSERT INTO notes (title, title_bytes, title_characters, body, author) VALUES (?, ?, ?, ?, ?)"
     answer({"id": notes.execute(statement, row).lastrowid})
