@@ -56,7 +56,7 @@ CASES = [
     Case("a JSON schema", "document", "same"),
     Case("a tool call", "call", "same"),
     Case("text, cut by its limit", "text", "whole", max_tokens=12, headers=ALWAYS, direct="cut"),
-    Case("text, cut by a limit that was wanted", "text", "cut", max_tokens=12, direct="cut"),
+    Case("text, cut by a deliberate limit", "text", "cut", max_tokens=12, direct="cut"),
     Case("a JSON schema, cut by its limit", "document", "whole", max_tokens=14, direct="cut"),
     Case("a tool call, cut by its limit", "call", "whole", max_tokens=CUT_CALL_TOKENS, direct="cut"),
     Case("a connection that drops", "text", "whole", "drop:9", streams=STREAM, direct="broken"),

@@ -104,7 +104,7 @@ class Row:
     def alone(self, direct: dict) -> str:
         if direct.get("error"):
             return f"raises {direct['error']}"
-        return f"says {direct['finish']}" if direct["finish"] else "says nothing"
+        return f"reports {direct['finish']}" if direct["finish"] else "reports nothing"
 
     def is_broken(self, case: Case, direct: dict, stream: bool) -> bool:
         whole = self.oracle.get((case.kind, stream))
