@@ -154,6 +154,16 @@ pub enum StoreError {
         /// The error of the database.
         detail: String,
     },
+    /// This machine does not know the run, and the database that may have it does not answer.
+    #[error(
+        "no run `{id}` is recorded on this machine, and the database that may have it cannot be reached: {detail}; try again later"
+    )]
+    RunNotHere {
+        /// The id, or its beginning.
+        id: String,
+        /// The error of the database.
+        detail: String,
+    },
     /// There is no room for a new output.
     #[error(
         "there is no room for it: kept outputs may take {max_bytes} bytes (`store_policy.outputs_max_bytes`), and those of the last hour are not removed"

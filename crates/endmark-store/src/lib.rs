@@ -78,7 +78,9 @@ pub use records::{
     LEFT_BY_WARN, Leftover, LogRow, LoggedPiece, Piece, Recovery,
 };
 pub use refusals::RefusedRequest;
-pub use runs::{RunEventRecord, RunRecord, RunTask, StoredRun, StoredRunEvent};
+pub use runs::{
+    Fleet, FleetRuns, RunCursor, RunEventRecord, RunMachine, RunRecord, RunTask, StoredRun, StoredRunEvent,
+};
 pub use scrub::{NoSecrets, Scrub};
 pub use shared::address::{PostgresAddress, PostgresAddressError};
 pub use shared::inspect::{DatabaseState, SharedBudgets, forfeit_instance, inspect_database};

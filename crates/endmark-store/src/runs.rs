@@ -1,6 +1,9 @@
 //! Records of supervised runs and their events. (CG-4)
 
+mod fleet;
 mod recorded;
+
+pub use fleet::{Fleet, FleetRuns};
 
 /// A run as it is stored. The supervisor defines the values of its text fields.
 // Fields: one for each column of `runs`.
@@ -91,6 +94,29 @@ pub struct StoredRun {
     pub updated_at: String,
     /// End time in UTC.
     pub ended_at: Option<String>,
+    /// The machine that reports it, if several share a database.
+    pub machine: Option<RunMachine>,
+}
+
+/// A machine that reports runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunMachine {
+    /// Its host name.
+    pub name: String,
+    /// Its instance, which distinguishes the journals of one host.
+    pub instance: String,
+    /// Time of its last report in UTC, if it has been silent since and the run is not over: the run is shown as it
+    /// was then.
+    pub last_known_at: Option<String>,
+}
+
+/// The position of a run in a list, the newest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunCursor {
+    /// Start time of the run, as [`StoredRun::started_at`].
+    pub started_at: String,
+    /// Its id.
+    pub id: String,
 }
 
 /// A stored event.

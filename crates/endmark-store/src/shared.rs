@@ -13,7 +13,9 @@ pub(crate) mod database;
 pub(crate) mod inspect;
 mod lookup;
 pub(crate) mod outputs;
+pub(crate) mod publisher;
 mod requests;
+pub(crate) mod runs;
 pub(crate) mod work;
 
 use std::fmt;

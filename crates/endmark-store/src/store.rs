@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use endmark_context::budget::Unit;
 
+use crate::engine::journal::Instance;
 use crate::engine::{
     self, BUSY_TIMEOUT, LogFilter, Reader, Session, budgets, compactions, cuts, journal, outputs, recoveries,
     runs, sums, usage,
@@ -19,8 +20,9 @@ use crate::recorder::Recorder;
 use crate::records::{Condition, Health, Leftover, LogRow, Recovery};
 use crate::refusals::{Refusals, RefusedRequest};
 use crate::scrub::Scrub;
-use crate::shared::Shared;
+use crate::shared::publisher::Publisher;
 use crate::shared::work::random;
+use crate::shared::{self, Shared};
 use crate::writer::{QUEUE, Tuning, Writer};
 
 /// An open store. Cloning it is cheap; all clones share one writer.
@@ -76,6 +78,8 @@ pub struct Store {
     pub(crate) late: Arc<Late>,
     /// The database that it shares with other instances.
     pub(crate) shared: Option<Arc<Shared>>,
+    /// Publishes its runs there.
+    publisher: Option<Arc<Publisher>>,
     pub(crate) owner: Arc<str>,
     pub(crate) refusals: Arc<Refusals>,
     location: Arc<StoreLocation>,
@@ -85,10 +89,21 @@ impl Store {
     /// Opens the store. Creates a missing file (mode 0600), migrates its tables, and logs the open recoveries of dead
     /// processes as `EXHAUSTED` (PC-7). It blocks: do not call it in an async task.
     pub fn open(location: &StoreLocation) -> Result<Self, StoreError> {
-        Self::open_with(location, Tuning { busy_timeout: BUSY_TIMEOUT, queue: QUEUE })
+        Self::open_with(location, Tuning { busy_timeout: BUSY_TIMEOUT, queue: QUEUE }, true)
     }
 
-    pub(crate) fn open_with(location: &StoreLocation, tuning: Tuning) -> Result<Self, StoreError> {
+    /// Opens the store to record supervised runs. With PostgreSQL the journal may be in use by a gateway, nothing waits
+    /// for the database, and calls cannot be held in budgets.
+    pub fn open_for_runs(location: &StoreLocation) -> Result<Self, StoreError> {
+        Self::open_with(location, Tuning { busy_timeout: BUSY_TIMEOUT, queue: QUEUE }, false)
+    }
+
+    /// Opens the store. `is_instance` takes part in the shared budgets, if there are any.
+    pub(crate) fn open_with(
+        location: &StoreLocation,
+        tuning: Tuning,
+        is_instance: bool,
+    ) -> Result<Self, StoreError> {
         if location.postgres().is_some() && location.path().as_os_str().is_empty() {
             return Err(StoreError::NoJournal);
         }
@@ -107,13 +122,18 @@ impl Store {
         let writer =
             Arc::new(Writer::start(session, Arc::clone(&slate), Arc::clone(&leases), &location, tuning)?);
         let ledger = Arc::new(Ledger::new(slate, writer.queue(), Arc::clone(&leases)));
+        let publish = |(postgres, instance): &(&_, Instance)| {
+            Publisher::start(postgres, instance.id.clone(), Arc::clone(&name), Arc::clone(&writer))
+        };
+        let publisher = shared.as_ref().map(publish).transpose()?.map(Arc::new);
         let start = |(postgres, instance)| {
             Shared::start(postgres, path, instance, Arc::clone(&writer), Arc::clone(&leases))
         };
-        let shared = shared.map(start).transpose()?.map(Arc::new);
+        let shared = shared.filter(|_| is_instance).map(start).transpose()?.map(Arc::new);
         Ok(Self {
             writer,
             shared,
+            publisher,
             ledger,
             leases,
             late: Arc::new(Late::new()),
@@ -173,6 +193,13 @@ impl Store {
         }
         self.writer.write(|session| budgets::forget(session)).await?;
         self.writer.write(|session| sums::forget_classes(session)).await?;
+        if let Some(shared) = &self.shared
+            && keep_days > 0
+        {
+            // They are deleted next time instead, or by another gateway.
+            let delete = async |client: &_| shared::runs::delete_old(client, keep_days).await;
+            let _ = shared.look_up(delete).await;
+        }
         Ok(forgotten)
     }
 
@@ -213,6 +240,19 @@ impl Store {
         if let Some(shared) = &self.shared {
             shared.note_uploads();
         }
+    }
+
+    /// Has changed runs published soon, if instances share the store.
+    pub(crate) fn note_runs(&self) {
+        if let Some(publisher) = &self.publisher {
+            publisher.wake();
+        }
+    }
+
+    /// Returns the error that keeps runs from being published in the shared database, if there is one. They wait in the
+    /// journal.
+    pub fn unpublished(&self) -> Option<StoreError> {
+        self.publisher.as_ref()?.failure()
     }
 
     /// Passes once through the queue, the writer and the file, for a readiness check.
@@ -270,6 +310,9 @@ impl Store {
     /// Returns how many, also to every later caller.
     pub async fn close(&self) -> Leftover {
         self.late.close().await;
+        if let Some(publisher) = &self.publisher {
+            publisher.close().await;
+        }
         if let Some(shared) = &self.shared {
             shared.close().await;
         }

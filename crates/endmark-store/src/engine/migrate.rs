@@ -17,6 +17,7 @@ struct Migration {
 const MIGRATIONS: &[Migration] = &[
     Migration { version: 1, name: "store", sql: include_str!("../../migrations/0001_store.sqlite.sql") },
     Migration { version: 2, name: "journal", sql: include_str!("../../migrations/0002_journal.sqlite.sql") },
+    Migration { version: 3, name: "runs", sql: include_str!("../../migrations/0003_runs.sqlite.sql") },
 ];
 
 /// Returns the newest migration that this version knows.

@@ -39,7 +39,11 @@ impl Recorder {
             .into_iter()
             .map(|event| RunEventRecord { message: self.clean(&event.message), ..event })
             .collect();
-        self.store.writer.write(move |session| engine::runs::write(session, &owner, &run, &events)).await
+        self.store
+            .writer
+            .write(move |session| engine::runs::write(session, &owner, &run, &events))
+            .await
+            .inspect(|()| self.store.note_runs())
     }
 
     /// Takes over a run whose supervisor was killed: from now on this process supervises it. Returns false if the run
@@ -47,6 +51,7 @@ impl Recorder {
     pub async fn take_up_run(&self, id: &str) -> Result<bool, StoreError> {
         let owner = Arc::clone(&self.store.owner);
         let id = id.to_owned();
-        self.store.writer.write(move |session| engine::runs::take_up(session, &owner, &id)).await
+        let taken = self.store.writer.write(move |session| engine::runs::take_up(session, &owner, &id)).await;
+        taken.inspect(|_| self.store.note_runs())
     }
 }

@@ -17,7 +17,8 @@ pub(crate) const SCHEMA: i64 = 1;
 
 const TABLES: &str = concat!(
     include_str!("../../migrations/0001_shared.postgres.sql"),
-    include_str!("../../migrations/0002_outputs.postgres.sql")
+    include_str!("../../migrations/0002_outputs.postgres.sql"),
+    include_str!("../../migrations/0003_runs.postgres.sql")
 );
 
 /// Maximum attempts to create a schema that another instance creates at the same time.

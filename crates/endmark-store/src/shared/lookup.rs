@@ -7,10 +7,29 @@ use std::time::Duration;
 use tokio_postgres::{Client, Error};
 
 use super::Shared;
+use super::address::PostgresAddress;
 use crate::error::StoreError;
 
 /// Maximum time of one lookup.
 const DEADLINE: Duration = Duration::from_secs(5);
+
+impl PostgresAddress {
+    /// Runs a lookup over a connection of its own.
+    pub(crate) async fn look_up<T>(
+        &self,
+        lookup: impl AsyncFnOnce(&Client) -> Result<T, Error>,
+    ) -> Result<T, StoreError> {
+        let answer = tokio::time::timeout(DEADLINE, async {
+            let client = self.connect().await?;
+            lookup(&client).await.map_err(|error| self.statement_failed(&error))
+        });
+        answer.await.unwrap_or_else(|_| Err(self.unanswered()))
+    }
+
+    fn unanswered(&self) -> StoreError {
+        self.failed(format!("no answer within {DEADLINE:?}"))
+    }
+}
 
 impl Shared {
     /// Runs a lookup, one at a time: an instance has at most two connections. Error at once while the database fails.
@@ -24,10 +43,9 @@ impl Shared {
         let address = &self.state.address;
         let answer = tokio::time::timeout(DEADLINE, async {
             let _turn = self.lookups.lock().await;
-            let client = address.connect().await?;
-            lookup(&client).await.map_err(|error| address.statement_failed(&error))
+            address.look_up(lookup).await
         });
-        answer.await.unwrap_or_else(|_| Err(address.failed(format!("no answer within {DEADLINE:?}"))))
+        answer.await.unwrap_or_else(|_| Err(address.unanswered()))
     }
 
     /// Has new outputs and summaries uploaded soon.

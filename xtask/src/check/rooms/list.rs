@@ -318,7 +318,9 @@ pub(super) const ROOMS: &[(&str, Rooms)] = &[
             "shared::inspect",
             "shared::outputs",
             "shared::requests",
+            "shared::runs",
             "shared + shared::lookup + shared::work",
+            "shared::publisher",
             "copy",
             "store + recorder",
             "outputs::draft",
@@ -330,6 +332,7 @@ pub(super) const ROOMS: &[(&str, Rooms)] = &[
             "keys::book",
             "compactions::kept",
             "runs::recorded",
+            "runs::fleet",
         ],
     ),
     (

@@ -204,16 +204,6 @@ impl Reader {
         };
         read().map_err(|error| self.failed(&error))
     }
-
-    /// Returns the runs after the one with this id, the newest first, at most `limit`. The result is empty if there
-    /// is no such run.
-    pub fn runs_behind(&self, id: &str, limit: u32) -> Result<Vec<StoredRun>, StoreError> {
-        self.runs_where(
-            "(started_at, id) < (SELECT started_at, id FROM runs WHERE id = ?1)
-             ORDER BY started_at DESC, id DESC LIMIT ?2",
-            &[&id, &limit],
-        )
-    }
 }
 
 fn compaction(row: &Row<'_>) -> rusqlite::Result<CompactionRow> {

@@ -6,7 +6,7 @@ use crate::engine::Reader;
 use crate::engine::integers::natural;
 use crate::error::StoreError;
 use crate::owner;
-use crate::runs::{RunRecord, RunTask, StoredRun, StoredRunEvent};
+use crate::runs::{RunCursor, RunRecord, RunTask, StoredRun, StoredRunEvent};
 
 const COLUMNS: &str =
     "SELECT id, state, reason, agent, command, folder, artifact, template, attempt, max_attempts, process,
@@ -18,13 +18,21 @@ const COLUMNS: &str =
 impl Reader {
     /// Returns the newest runs, newest first, at most `limit`.
     pub fn runs(&self, limit: u32) -> Result<Vec<StoredRun>, StoreError> {
-        let read = || {
-            self.connection
-                .prepare(&format!("{COLUMNS} ORDER BY started_at DESC, id DESC LIMIT ?1"))?
-                .query_map([limit], |row| self.run_of(row))?
-                .collect::<rusqlite::Result<Vec<_>>>()
-        };
-        read().map_err(|error| self.failed(&error))
+        self.runs_before(None, limit)
+    }
+
+    /// Returns the newest runs after this position, newest first, at most `limit`.
+    pub fn runs_before(&self, cursor: Option<&RunCursor>, limit: u32) -> Result<Vec<StoredRun>, StoreError> {
+        let (started_at, id) = (cursor.map(|cursor| &cursor.started_at), cursor.map(|cursor| &cursor.id));
+        let end = "?1 IS NULL OR (started_at, id) < (?1, ?2) ORDER BY started_at DESC, id DESC LIMIT ?3";
+        self.runs_where(end, &[&started_at, &id, &limit])
+    }
+
+    /// Returns the name of the instance that this file is the journal of; empty if it is not a journal.
+    pub(crate) fn instance(&self) -> Result<String, StoreError> {
+        let read =
+            || self.connection.query_row("SELECT instance FROM journal", [], |row| row.get(0)).optional();
+        read().map(Option::unwrap_or_default).map_err(|error| self.failed(&error))
     }
 
     pub(super) fn runs_where(
@@ -128,6 +136,7 @@ impl Reader {
             started_at: row.get(22)?,
             updated_at: row.get(23)?,
             ended_at,
+            machine: None,
         })
     }
 }

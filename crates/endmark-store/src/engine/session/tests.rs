@@ -30,7 +30,7 @@ fn remembered(location: &StoreLocation) -> i64 {
 async fn what_waits_is_committed_together() {
     let folder = tempfile::tempdir().unwrap();
     let location = location(&folder);
-    let store = Store::open_with(&location, Tuning { queue: 200, ..PATIENT }).unwrap();
+    let store = Store::open_with(&location, Tuning { queue: 200, ..PATIENT }, true).unwrap();
     let lock = locked(&location);
     let writes: Vec<_> = (0..100)
         .map(|number| {
@@ -57,7 +57,7 @@ async fn what_waits_is_committed_together() {
 async fn a_full_queue_makes_callers_wait_and_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let location = location(&folder);
-    let store = Store::open_with(&location, PATIENT).unwrap();
+    let store = Store::open_with(&location, PATIENT, true).unwrap();
     let lock = locked(&location);
     let writes: Vec<_> = (0..60)
         .map(|number| {
@@ -80,7 +80,7 @@ async fn a_full_queue_makes_callers_wait_and_loses_nothing() {
 async fn a_caller_that_stops_waiting_does_not_undo_its_write() {
     let folder = tempfile::tempdir().unwrap();
     let location = location(&folder);
-    let store = Store::open_with(&location, PATIENT).unwrap();
+    let store = Store::open_with(&location, PATIENT, true).unwrap();
     let lock = locked(&location);
     let recorder = store.recorder(NoSecrets);
     let write = recorder.remember_capability("u", "m", "plain");
@@ -94,7 +94,7 @@ async fn a_caller_that_stops_waiting_does_not_undo_its_write() {
 async fn a_failed_write_is_undone_alone() {
     let folder = tempfile::tempdir().unwrap();
     let location = location(&folder);
-    let store = Store::open_with(&location, PATIENT).unwrap();
+    let store = Store::open_with(&location, PATIENT, true).unwrap();
     let lock = locked(&location);
     let insert = |model: &'static str, broken: bool| {
         store.writer.write(move |session: &Session| -> Result<(), Fault> {
@@ -126,7 +126,7 @@ async fn a_lock_that_lasts_and_a_full_disk_are_said_and_then_writing_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let location = location(&folder);
     let impatient = Tuning { busy_timeout: Duration::from_millis(50), queue: 4 };
-    let store = Store::open_with(&location, impatient).unwrap();
+    let store = Store::open_with(&location, impatient, true).unwrap();
     let lock = locked(&location);
     let busy = store.recorder(NoSecrets).remember_capability("u", "m", "plain").await;
     assert!(matches!(busy, Err(StoreError::Busy { .. })), "{busy:?}");
@@ -153,7 +153,7 @@ async fn a_lock_that_lasts_and_a_full_disk_are_said_and_then_writing_goes_on() {
 async fn closing_writes_what_waits_and_refuses_the_rest() {
     let folder = tempfile::tempdir().unwrap();
     let location = location(&folder);
-    let store = Store::open_with(&location, PATIENT).unwrap();
+    let store = Store::open_with(&location, PATIENT, true).unwrap();
     let lock = locked(&location);
     let writes: Vec<_> = (0..20)
         .map(|number| {

@@ -1,0 +1,209 @@
+//! Publishes the supervised runs of a journal in the database, on a thread and a connection of its own: no run waits
+//! for it. What the database does not take stays in the journal, and the next process that opens it publishes it.
+
+use std::fs;
+use std::future::pending;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio_postgres::Client;
+
+use super::address::PostgresAddress;
+use super::{database, locked, runs};
+use crate::engine::journal::runs as journal;
+use crate::error::StoreError;
+use crate::writer::Writer;
+
+/// Minimum time between two publications: people look at them.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How often a supervised run is reported as alive. A run without a report for a minute counts as silent.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+/// How often to look for what other processes left in the journal.
+const LEFTOVER_INTERVAL: Duration = Duration::from_mins(1);
+/// Pause after a failure.
+const RETRY_PAUSE: Duration = Duration::from_secs(2);
+/// Maximum time of one publication.
+const DEADLINE: Duration = Duration::from_secs(8);
+/// How long a closing process waits for its last publication.
+const CLOSING_TIME: Duration = Duration::from_secs(2);
+
+/// The thread that publishes runs.
+pub(crate) struct Publisher {
+    state: Arc<State>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct State {
+    address: PostgresAddress,
+    instance: String,
+    machine: String,
+    owner: Arc<str>,
+    writer: Arc<Writer>,
+    wake: Notify,
+    end: Notify,
+    /// Whether the end waits for a last publication.
+    is_closing: AtomicBool,
+    /// The error of the last publication, if it failed.
+    failure: Mutex<Option<StoreError>>,
+}
+
+impl Publisher {
+    /// Starts the thread. It connects when there is something to publish.
+    pub(crate) fn start(
+        address: &PostgresAddress,
+        instance: String,
+        owner: Arc<str>,
+        writer: Arc<Writer>,
+    ) -> Result<Self, StoreError> {
+        let state = Arc::new(State {
+            address: address.clone(),
+            instance,
+            machine: machine_name(),
+            owner,
+            writer,
+            wake: Notify::new(),
+            end: Notify::new(),
+            is_closing: AtomicBool::new(false),
+            failure: Mutex::default(),
+        });
+        let failed = |error: std::io::Error| address.failed(error.to_string());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let of_thread = Arc::clone(&state);
+        let work = move || {
+            runtime.block_on(of_thread.run());
+            // A search for the host's address may go on; nothing waits for it.
+            runtime.shutdown_background();
+        };
+        let thread = thread::Builder::new().name("endmark-runs".to_owned()).spawn(work).map_err(failed)?;
+        Ok(Self { state, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Has changed runs published soon.
+    pub(crate) fn wake(&self) {
+        self.state.wake.notify_one();
+    }
+
+    /// Publishes what is left, for a moment at most, and ends the thread.
+    pub(crate) async fn close(&self) {
+        self.state.is_closing.store(true, Ordering::Release);
+        if let Some(thread) = self.stop() {
+            // A panic of the thread was reported where it happened.
+            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        }
+    }
+
+    /// Returns the error of the last publication, if it failed.
+    pub(crate) fn failure(&self) -> Option<StoreError> {
+        locked(&self.state.failure).clone()
+    }
+
+    fn stop(&self) -> Option<JoinHandle<()>> {
+        self.state.end.notify_one();
+        locked(&self.thread).take()
+    }
+}
+
+impl Drop for Publisher {
+    fn drop(&mut self) {
+        if let Some(thread) = self.stop() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl State {
+    async fn run(&self) {
+        let mut client = None;
+        tokio::select! {
+            biased;
+            () = self.end.notified() => {}
+            () = self.publish_for_ever(&mut client) => {}
+        }
+        if self.is_closing.load(Ordering::Acquire) {
+            let last = tokio::time::timeout(CLOSING_TIME, self.publish_all(&mut client)).await;
+            self.note(last.unwrap_or_else(|_| Err(self.timed_out(CLOSING_TIME))).err());
+        }
+    }
+
+    async fn publish_for_ever(&self, client: &mut Option<Client>) {
+        loop {
+            let published = tokio::time::timeout(DEADLINE, self.publish_all(client)).await;
+            let published = published.unwrap_or_else(|_| Err(self.timed_out(DEADLINE)));
+            let pause = if published.is_ok() { PAUSE } else { RETRY_PAUSE };
+            let interval = match &published {
+                Ok(true) => HEARTBEAT,
+                Ok(false) => LEFTOVER_INTERVAL,
+                Err(StoreError::Closed) => return pending().await,
+                Err(_) => Duration::ZERO,
+            };
+            if !matches!(published, Ok(true)) {
+                *client = None;
+            }
+            self.note(published.err());
+            tokio::time::sleep(pause).await;
+            let _ = tokio::time::timeout(interval, self.wake.notified()).await;
+        }
+    }
+
+    /// Publishes everything. Returns whether this process supervises a run.
+    async fn publish_all(&self, client: &mut Option<Client>) -> Result<bool, StoreError> {
+        loop {
+            let owner = Arc::clone(&self.owner);
+            let due = self.writer.write(move |session| journal::collect(session, &owner)).await?;
+            let supervises = !due.supervised.is_empty();
+            if due.is_empty() && !supervises {
+                return Ok(false);
+            }
+            let connected = match client.take() {
+                Some(client) => client,
+                None => self.connect().await?,
+            };
+            // If it fails, the next attempt connects again.
+            let connected = client.insert(connected);
+            let published = runs::publish(connected, &self.instance, &self.machine, &due).await;
+            published.map_err(|error| self.address.statement_failed(&error))?;
+            let is_more = due.is_more;
+            self.writer.write(move |session| journal::note(session, &due)).await?;
+            if !is_more {
+                return Ok(supervises);
+            }
+        }
+    }
+
+    /// Connects, and creates missing tables.
+    async fn connect(&self) -> Result<Client, StoreError> {
+        let client = self.address.connect().await?;
+        let found = database::make_tables(&client).await;
+        self.address.check_schema(found.map_err(|error| self.address.statement_failed(&error))?)?;
+        Ok(client)
+    }
+
+    /// Notes the result, and logs a change.
+    fn note(&self, failure: Option<StoreError>) {
+        let mut known = locked(&self.failure);
+        match (&*known, &failure) {
+            (None, Some(error)) => {
+                tracing::warn!(%error, "runs wait in the journal: they cannot be published now");
+            }
+            (Some(_), None) => tracing::info!("runs are published again"),
+            _ => {}
+        }
+        *known = failure;
+    }
+
+    fn timed_out(&self, after: Duration) -> StoreError {
+        self.address.failed(format!("no answer within {after:?}"))
+    }
+}
+
+/// Returns the name of this machine, as its operating system has it.
+pub(crate) fn machine_name() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    match name.trim() {
+        "" => "unknown".to_owned(),
+        name => name.to_owned(),
+    }
+}
