@@ -21,7 +21,7 @@ pub use between::RunGateway;
 pub use call::{Call, Session, missing_stream};
 pub use endmark_guard::TokenUsage;
 pub use identity::{run_id, session_id};
-pub use report::{AgentRun, RunEventReport};
+pub use report::{AgentRun, MachineReport, RunEventReport};
 pub use reported::{ReportedError, ReportedEvent, RunReport, reported};
 pub use supervise::{AGENT_VARIABLES, RunOutcome, supervise};
 pub use taken_up::TakenUp;

@@ -1,7 +1,7 @@
 //! Reports of a run, for events and for people. (CG-4)
 
 use endmark_guard::TokenUsage;
-use endmark_store::{RunRecord, StoredRun, StoredRunEvent, with_zone};
+use endmark_store::{RunMachine, RunRecord, StoredRun, StoredRunEvent, with_zone};
 use serde::Serialize;
 
 /// A run.
@@ -62,6 +62,22 @@ pub struct AgentRun {
     pub ended_at: Option<String>,
     /// Whether the process that supervises it is alive.
     pub is_supervised: bool,
+    /// The machine that reports it, where several share a database.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<MachineReport>,
+}
+
+/// A machine that reports runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct MachineReport {
+    /// Its host name.
+    pub name: String,
+    /// Its instance, which distinguishes the journals of one host.
+    pub instance: String,
+    /// When it was last heard of, in UTC, if it has been silent since: the run is shown as it was then.
+    pub last_known_at: Option<String>,
 }
 
 /// Something that happened to a run.
@@ -115,7 +131,13 @@ impl AgentRun {
             updated_at: None,
             ended_at: None,
             is_supervised: true,
+            machine: None,
         }
+    }
+
+    /// When its machine was last heard of, if it has been silent since.
+    pub fn last_known_at(&self) -> Option<&str> {
+        self.machine.as_ref()?.last_known_at.as_deref()
     }
 
     /// Whether the run has ended.
@@ -131,7 +153,18 @@ impl From<StoredRun> for AgentRun {
             updated_at: Some(with_zone(&stored.updated_at)),
             ended_at: stored.ended_at.as_deref().map(with_zone),
             is_supervised: stored.is_supervised,
+            machine: stored.machine.map(MachineReport::from),
             ..Self::of_record(stored.run)
+        }
+    }
+}
+
+impl From<RunMachine> for MachineReport {
+    fn from(machine: RunMachine) -> Self {
+        Self {
+            name: machine.name,
+            instance: machine.instance,
+            last_known_at: machine.last_known_at.as_deref().map(with_zone),
         }
     }
 }
