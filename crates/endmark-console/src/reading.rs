@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use endmark_runs::{AgentRun, RunEventReport};
 use endmark_store::{
-    BudgetPlace, FinalStatus, LogFilter, LogRow, Recovery, RefusedRequest, RequestFilter, RequestPage,
-    RequestRow, Store, UsageRow,
+    BudgetPlace, FinalStatus, Fleet, FleetRuns, LogFilter, LogRow, Recovery, RefusedRequest, RequestFilter,
+    RequestPage, RequestRow, RunCursor, Store, StoredRun, UsageRow,
 };
 use endmark_wire::percent_decoded;
 
@@ -293,27 +293,27 @@ fn place_text(place: &BudgetPlace) -> String {
         .join(&BETWEEN_PARTS.to_string())
 }
 
-/// Runs, the newest first.
-pub(crate) async fn runs(store: &Store, query: &Query, limit: u32) -> Result<Page<AgentRun>, Failure> {
-    let before = query.owned("before");
-    let read = store.read(move |reader| match before {
-        Some(before) => reader.runs_behind(&before, limit + 1),
-        None => reader.runs(limit + 1),
+/// Runs of all machines, the newest first, and whether they are of this machine alone since the database fails.
+pub(crate) async fn runs(
+    store: &Store,
+    query: &Query,
+    limit: u32,
+) -> Result<(Page<AgentRun>, bool), Failure> {
+    let before = query.text("before").map(|typed| {
+        let parts = typed.split_once(BETWEEN_PARTS);
+        let cursor = parts.map(|(at, id)| RunCursor { started_at: at.to_owned(), id: id.to_owned() });
+        cursor.ok_or_else(|| Failure::BadRequest("`before` is not the `next` of another page".to_owned()))
     });
-    let runs = read.await?.into_iter().map(AgentRun::from).collect();
-    Ok(cut(runs, limit, |run: &AgentRun| run.id.clone()))
+    let FleetRuns { runs, failure } = Fleet::of(store).runs(before.transpose()?, limit + 1).await?;
+    let place = |run: &StoredRun| format!("{}{BETWEEN_PARTS}{}", run.started_at, run.run.id);
+    let (runs, next) = cut(runs, limit, place);
+    Ok(((runs.into_iter().map(AgentRun::from).collect(), next), failure.is_some()))
 }
 
 /// Returns a run by its id or a prefix of it, with its events.
 pub(crate) async fn run(store: &Store, id: &str) -> Result<(AgentRun, Vec<RunEventReport>), Failure> {
     let id = percent_decoded(id);
-    let asked = id.clone();
-    let read = store.read(move |reader| {
-        let Some(run) = reader.run(&asked)? else { return Ok(None) };
-        let events = reader.run_events(Some(&run.run.id), 0, MAX_EVENTS)?;
-        Ok(Some((run, events)))
-    });
-    let Some((run, events)) = read.await? else {
+    let Some((run, events)) = Fleet::of(store).run(&id, MAX_EVENTS).await? else {
         let message = format!("no run `{id}` is recorded, or more than one begins with that");
         return Err(Failure::NotFound(message));
     };

@@ -89,17 +89,20 @@ pub(super) async fn budgets(
 
 /// What `endmark runs` answers.
 #[derive(Serialize)]
-struct Runs {
+struct RunList {
     runs: Vec<AgentRun>,
     #[serde(skip_serializing_if = "Option::is_none")]
     events: Option<Vec<RunEventReport>>,
+    /// Whether the shared database fails, so that the runs of other machines are missing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    this_gateway_alone: bool,
 }
 
 /// `runs?before=&limit=`, as `endmark runs`.
 pub(super) async fn runs(store: &Store, query: Option<&str>) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(query, &reading::RUNS)?;
-    let (runs, next) = reading::runs(store, &query, query.limit(MAX_ROWS)?).await?;
-    json_of(&Page { report: Runs { runs, events: None }, next })
+    let ((runs, next), this_gateway_alone) = reading::runs(store, &query, query.limit(MAX_ROWS)?).await?;
+    json_of(&Page { report: RunList { runs, events: None, this_gateway_alone }, next })
 }
 
 /// `runs/ID`, a run's id or its beginning, as `endmark runs show`.
@@ -110,5 +113,5 @@ pub(super) async fn run(
 ) -> Result<Response<ConsoleBody>, Failure> {
     Query::parse(query, &[])?;
     let (run, events) = reading::run(store, id).await?;
-    json_of(&Runs { runs: vec![run], events: Some(events) })
+    json_of(&RunList { runs: vec![run], events: Some(events), this_gateway_alone: false })
 }

@@ -18,16 +18,20 @@ const PLACE: &str = "/endmark/runs";
 /// From how many percent on a context is nearly full in a card whose own threshold is not known.
 const NEARLY_FULL: f64 = 80.0;
 
+/// How often the runs of other machines are read again: they send no events here.
+const SECONDS: u32 = 5;
+
 /// Attempts that are drawn as squares.
 const MAX_SQUARES: u32 = 8;
 
 /// All runs, the newest first, drawn again with each event.
 pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) -> Result<Markup, Failure> {
     let query = Query::parse(query, &reading::RUNS)?;
-    let (all, next) = reading::runs(store, &query, ROWS).await?;
+    let ((all, next), is_alone) = reading::runs(store, &query, ROWS).await?;
     let (ended, active): (Vec<&AgentRun>, Vec<&AgentRun>) = all.iter().partition(|run| run.is_over());
     let content = html! {
         (state(&all))
+        @if is_alone { p.muted { "The database cannot be read now. These are the runs of this machine alone." } }
         @if all.is_empty() { section.card { p.muted {
             "No run is recorded. " code { "endmark run --template T --artifact FILE -- AGENT" } " supervises an agent until its work is finished."
         } } }
@@ -40,7 +44,7 @@ pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) 
         title: "Fleet",
         json: Some("/endmark/api/runs".to_owned()),
         events: Some("/endmark/api/runs/events".to_owned()),
-        seconds: None,
+        seconds: store.location().postgres().map(|_| SECONDS),
     };
     Ok(frame.page(console, &content))
 }
@@ -81,7 +85,7 @@ pub(super) fn cards<'a>(runs: impl IntoIterator<Item = &'a AgentRun>) -> Markup 
         header {
             div {
                 h3 { a href={ (PLACE) "/" (encoded(&run.id)) } { (name(run)) } }
-                p.sub { (words::name(&run.agent)) @if run.is_over() { " wrote " } @else { " writes " } (words::name(&run.artifact)) }
+                p.sub { (words::name(&run.agent)) @if run.is_over() { " wrote " } @else { " writes " } (words::name(&run.artifact)) @if let Some(machine) = &run.machine { " on " (words::name(&machine.name)) } }
             }
             (run_chip(run))
         }
@@ -97,7 +101,10 @@ fn run_chip(run: &AgentRun) -> Markup {
     if run.is_over() || run.is_supervised {
         return html! { @if is_at_risk(run) { span.chip.bad { bdi { (run.state) } ", at risk" } } @else { (chip(&run.state)) } };
     }
-    html! { span.chip.bad { "supervisor gone" } }
+    html! { @match run.last_known_at() {
+        Some(at) => { span.chip.bad { "silent; " bdi { (run.state) } " as last known " (words::time(words::now(), at)) } },
+        None => { span.chip.bad { "supervisor gone" } },
+    } }
 }
 
 /// The context as a bar, and the numbers of a run.
@@ -128,10 +135,11 @@ fn dollars(run: &AgentRun) -> Option<Markup> {
     Some(html! { span title={ "$" (exact) } { (words::money(nano)) } })
 }
 
-/// Returns the seconds from a run's beginning to its end, or to now.
+/// Returns the seconds from a run's beginning to its end, or to the time at which it was last known.
 fn took(run: &AgentRun) -> Option<u64> {
     let began = words::seconds_of(run.started_at.as_deref()?)?;
-    let ended = run.ended_at.as_deref().and_then(words::seconds_of).unwrap_or_else(words::now);
+    let ended = run.ended_at.as_deref().or(run.last_known_at());
+    let ended = ended.and_then(words::seconds_of).unwrap_or_else(words::now);
     Some(ended.saturating_sub(began))
 }
 
@@ -172,7 +180,7 @@ pub(super) async fn one(
         title: "A run",
         json: Some(format!("/endmark/api/runs/{}", encoded(&run.id))),
         events: Some(format!("/endmark/api/runs/events?run={}", encoded(&run.id))),
-        seconds: None,
+        seconds: store.location().postgres().map(|_| SECONDS),
     };
     Ok(frame.page(console, &content))
 }
@@ -195,6 +203,10 @@ fn facts(run: &AgentRun) -> Markup {
     html! { dl.facts {
         div { dt { "Command" } dd { code { bdi { (run.command.join(" ")) } } } }
         div { dt { "Folder" } dd.id { bdi { (run.folder) } } }
+        @if let Some(machine) = &run.machine {
+            div { dt { "Machine" } dd { (words::name(&machine.name)) } }
+            div { dt { "Instance" } dd.id { bdi { (machine.instance) } } }
+        }
         div { dt { "Template" } dd { bdi { (run.template.as_deref().unwrap_or("none")) } } }
         div { dt { "Session" } dd { bdi { (run.session.as_deref().unwrap_or(unknown)) } } }
         div { dt { "Model" } dd { (words::name(run.model.as_deref().unwrap_or(unknown))) } }
@@ -242,6 +254,7 @@ mod tests {
             updated_at: None,
             ended_at: Some("2026-11-26 11:12:00".to_owned()),
             is_supervised: true,
+            machine: None,
         }
     }
 

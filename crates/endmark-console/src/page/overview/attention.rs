@@ -32,7 +32,7 @@ const MAX_ITEMS: usize = 6;
 /// Returns what needs attention, the worst first.
 pub(super) async fn items(console: &Console, store: &Store, seen: &Seen) -> Result<Vec<Markup>, Failure> {
     let near = budgets::near_their_end(console, store).await?;
-    let (runs, _) = reading::runs(store, &Query::parse(None, &[])?, 50).await?;
+    let ((runs, _), _) = reading::runs(store, &Query::parse(None, &[])?, 50).await?;
     let mut items: Vec<Markup> = near.iter().map(|row| budget(console, row, seen.now)).collect();
     items.extend(runs.iter().filter(|run| runs::is_at_risk(run)).map(run));
     items.extend(
@@ -68,7 +68,7 @@ fn run(run: &AgentRun) -> Markup {
     html! { li {
         span.point.bad {}
         div {
-            a href={ "/endmark/runs/" (layout::encoded(&run.id)) } { "Run " (runs::name(run)) @if run.is_supervised { " is at risk" } @else { " has lost its supervisor" } }
+            a href={ "/endmark/runs/" (layout::encoded(&run.id)) } { "Run " (runs::name(run)) @if run.is_supervised { " is at risk" } @else if run.last_known_at().is_some() { " is on a silent machine" } @else { " has lost its supervisor" } }
             @if let Some(percent) = percent {
                 (Bar { class: "bad", spent: percent, height: 8, ..Bar::default() }.draw(&format!("{percent:.0} percent of the context")))
                 p { "Its largest call filled " (format!("{percent:.0}")) "% of the context." }
