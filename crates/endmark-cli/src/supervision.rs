@@ -55,8 +55,7 @@ pub(crate) fn supervise(context: &Context, arguments: &Run) -> Result<Answer, Co
         None => vec![typed.check(&shared)?],
     };
     let telling = Telling::new(context.terminal, arguments.events.as_deref(), &effective.settings.runs)?;
-    let store =
-        Store::open(&effective.settings.files.store).map_err(|error| CommandError::of_store(&error))?;
+    let store = open_store(&effective.settings, &tasks)?;
     forget_old(&effective.settings, &kept);
     let (all, warnings) =
         supervised(&shared, &effective.settings, &store, tasks, arguments.parallel, telling)?;
@@ -68,6 +67,13 @@ pub(crate) fn supervise(context: &Context, arguments: &Run) -> Result<Answer, Co
         answer::of_one(painter, over.ok_or_else(|| CommandError::Bug("no run is over".to_owned()))?)?
     };
     Ok(answer.with_warnings(configuration_warnings(&effective)).with_warnings(warnings))
+}
+
+/// Opens the store for these tasks. Only a gateway of a run needs the shared budgets.
+fn open_store(settings: &Settings, tasks: &[Task]) -> Result<Store, CommandError> {
+    let is_through = tasks.iter().any(|task| task.is_through);
+    let open = if is_through { Store::open } else { Store::open_for_runs };
+    open(&settings.files.store).map_err(|error| CommandError::of_store(&error))
 }
 
 /// Supervises all tasks, at most `at_once` at a time, and closes the store. Also returns warnings.
@@ -97,8 +103,11 @@ fn supervised(
     })?;
     let outcomes = all.over.iter().flat_map(|over| &over.outcome.warnings);
     let telling = telling.borrow();
-    let warnings =
-        outcomes.chain(&telling.warnings).map(|message| Warning::notice("AGENT_RUN", message)).collect();
+    let unpublished = store.unpublished().map(|error| {
+        format!("other machines do not see the runs as they are now: {error}; the next run or gateway with this journal reports them")
+    });
+    let warnings = outcomes.chain(&telling.warnings).chain(&unpublished);
+    let warnings = warnings.map(|message| Warning::notice("AGENT_RUN", message)).collect();
     Ok((all, warnings))
 }
 

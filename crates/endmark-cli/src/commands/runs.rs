@@ -7,9 +7,10 @@ use std::fmt::Write;
 use std::path::Path;
 
 use endmark_context::dollars_for_people;
+use endmark_envelope::Warning;
 use endmark_failure::{CommandError, in_one_line};
 use endmark_runs::{AgentRun, RunEventReport};
-use endmark_store::{Reader, Store, StoreError};
+use endmark_store::{Fleet, FleetRuns, Reader, Store, StoreError, StoreLocation, runtime};
 use serde_json::Value;
 
 use crate::arguments::runs as arguments;
@@ -34,30 +35,44 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Runs) -> Result<Outc
     }
     let failed = |error: StoreError| CommandError::of_store(&error);
     let location = &effective.settings.files.store;
-    let mut reader = Reader::open(location).map_err(failed)?;
-    if has_lost_runs(&reader, arguments.limit).map_err(failed)? {
-        // Opening the store for writing marks lost runs.
-        drop(Store::open(location).map_err(failed)?);
-        reader = Reader::open(location).map_err(failed)?;
+    // A machine that only looks at a shared database needs no journal.
+    if location.postgres().is_none() || location.path().exists() {
+        let reader = Reader::open(location).map_err(failed)?;
+        if has_lost_runs(&reader, arguments.limit).map_err(failed)? {
+            // Opening the store for writing marks lost runs.
+            let store = Store::open_for_runs(location).map_err(failed)?;
+            runtime::block_on(store.close())?;
+        }
     }
     let layout = context.terminal.tables();
     let answer = match &arguments.command {
         Some(RunsCommand::Watch { until_idle, .. }) => {
+            let reader = Reader::open(location).map_err(failed)?;
             return watch::watch(context, &reader, arguments.limit, *until_idle).map(Outcome::Streamed);
         }
-        Some(RunsCommand::Show { id, .. }) => shown(&reader, id, &kept_in(&effective.settings), layout)?,
+        Some(RunsCommand::Show { id, .. }) => shown(location, id, &kept_in(&effective.settings), layout)?,
         Some(RunsCommand::Resume(_) | RunsCommand::Record(_)) | None => {
-            let runs: Vec<AgentRun> =
-                reader.runs(arguments.limit).map_err(failed)?.into_iter().map(AgentRun::from).collect();
-            let text = if runs.is_empty() {
-                "No run is recorded yet; `endmark run` starts one.\n".to_owned()
-            } else {
-                runs::lines(&runs, layout).join("\n") + "\n"
-            };
-            Answer::yes(data_of(runs)?, text)
+            listed(location, arguments.limit, layout)?
         }
     };
     Ok(answer.with_warnings(configuration_warnings(&effective)).into())
+}
+
+/// Lists the runs of all machines, or of this one if the shared database fails.
+fn listed(location: &StoreLocation, limit: u32, layout: Layout) -> Result<Answer, CommandError> {
+    let found = runtime::block_on(Fleet::at(location).runs(None, limit))?;
+    let FleetRuns { runs, failure } = found.map_err(|error| CommandError::of_store(&error))?;
+    let runs: Vec<AgentRun> = runs.into_iter().map(AgentRun::from).collect();
+    let text = if runs.is_empty() {
+        "No run is recorded yet; `endmark run` starts one.\n".to_owned()
+    } else {
+        runs::lines(&runs, layout).join("\n") + "\n"
+    };
+    let alone = failure.map(|error| {
+        let message = format!("these are the runs of this machine alone: {error}");
+        Warning::notice("THIS_GATEWAY_ALONE", message)
+    });
+    Ok(Answer::yes(data_of(runs)?, text).with_warnings(alone))
 }
 
 /// Whether a run is recorded as active although its supervisor is gone.
@@ -69,15 +84,14 @@ fn has_lost_runs(reader: &Reader, limit: u32) -> Result<bool, StoreError> {
     Ok(reader.runs(limit)?.into_iter().any(is_lost))
 }
 
-fn shown(reader: &Reader, id: &str, outputs: &Path, layout: Layout) -> Result<Answer, CommandError> {
-    let failed = |error: StoreError| CommandError::of_store(&error);
-    let Some(run) = reader.run(id).map_err(failed)? else {
+fn shown(location: &StoreLocation, id: &str, outputs: &Path, layout: Layout) -> Result<Answer, CommandError> {
+    let found = runtime::block_on(Fleet::at(location).run(id, MAX_EVENTS))?;
+    let Some((run, events)) = found.map_err(|error| CommandError::of_store(&error))? else {
         let hint = "`endmark runs` lists them.".to_owned();
         let message = format!("no run `{id}` is recorded, or more than one begins with that");
         return Ok(Answer::no(Value::Null, "not_found", message, Some(hint)));
     };
     let run = AgentRun::from(run);
-    let events = reader.run_events(Some(&run.id), 0, MAX_EVENTS).map_err(failed)?;
     let events: Vec<RunEventReport> = events.into_iter().map(RunEventReport::from).collect();
     let output_folder = Some(outputs.join(&run.id)).filter(|folder| folder.is_dir());
     let output_folder = output_folder.map(|folder| folder.display().to_string());
@@ -95,6 +109,12 @@ fn in_full(run: &AgentRun, events: &[RunEventReport], output: Option<&str>, layo
     };
     fact("command", run.command.join(" "));
     fact("folder", run.folder.clone());
+    if let Some(machine) = &run.machine {
+        fact("machine", format!("{} (instance {})", machine.name, machine.instance));
+    }
+    if let Some(at) = run.last_known_at() {
+        fact("silent", format!("nothing was heard of its machine since {at}: this is how it was then"));
+    }
     if let Some(template) = &run.template {
         fact("template", template.clone());
     }

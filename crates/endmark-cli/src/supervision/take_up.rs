@@ -13,7 +13,7 @@ use endmark_store::{NoSecrets, Reader, Store, StoreError, StoredRun};
 
 use super::telling::Telling;
 use super::wish::{Shared, Wish};
-use super::{answer, kept_in, runtime, supervised};
+use super::{answer, kept_in, open_store, runtime, supervised};
 use crate::arguments::runs::Resume;
 use crate::context::{Context, configuration_warnings};
 use crate::view::answer::Answer;
@@ -37,7 +37,7 @@ pub(crate) fn take_up(
     let failed = |error: StoreError| CommandError::of_store(&error);
     let location = &effective.settings.files.store;
     // Opening the store for writing marks the runs whose supervisors are gone.
-    let store = Store::open(location).map_err(failed)?;
+    drop(Store::open_for_runs(location).map_err(failed)?);
     let reader = Reader::open(location).map_err(failed)?;
     let kept = kept_in(&effective.settings);
     let transcripts = |id: &str| kept.join(id);
@@ -48,6 +48,7 @@ pub(crate) fn take_up(
         tasks.push(task_of(&shared, &stored, TakenUp::of(&stored, &events))?);
     }
     let telling = Telling::new(context.terminal, arguments.events.as_deref(), &effective.settings.runs)?;
+    let store = open_store(&effective.settings, &tasks)?;
     // Everything that the runs need was checked above, before any run is claimed.
     for task in &tasks {
         wait_for_agent(&task.id)?;
@@ -79,7 +80,7 @@ fn chosen(reader: &Reader, arguments: &Resume) -> Result<Vec<StoredRun>, Command
             CommandError::input(
                 "not_found",
                 format!("no run `{id}` is recorded, or more than one begins with that"),
-                "`endmark runs` lists them.",
+                "`endmark runs` lists them; a run is resumed on its own machine.",
             )
         })
     };

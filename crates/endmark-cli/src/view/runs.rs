@@ -42,9 +42,19 @@ pub(crate) fn data_of(runs: Vec<AgentRun>) -> Result<Value, CommandError> {
     to_data(&Report { runs, events: None, output_folder: None })
 }
 
-/// Returns the headings and one line per run.
+/// Returns the headings and one line per run, with its machine if several share a database.
 pub(crate) fn lines(runs: &[AgentRun], layout: Layout) -> Vec<String> {
-    layout.lines(COLUMNS, runs.iter().map(cells))
+    if runs.iter().all(|run| run.machine.is_none()) {
+        return layout.lines(COLUMNS, runs.iter().map(cells));
+    }
+    let [run, state, attempt, context, tokens, artifact, reason] = COLUMNS;
+    let columns = [run, Column::text("machine"), state, attempt, context, tokens, artifact, reason];
+    let with_machine = |run: &AgentRun| {
+        let [id, state, attempt, context, tokens, artifact, reason] = cells(run);
+        let machine = run.machine.as_ref().map_or("", |machine| &machine.name).into();
+        [id, machine, state, attempt, context, tokens, artifact, reason]
+    };
+    layout.lines(columns, runs.iter().map(with_machine))
 }
 
 fn cells(run: &AgentRun) -> [Cell; 7] {
@@ -63,7 +73,10 @@ fn cells(run: &AgentRun) -> [Cell; 7] {
         format!("{}{risk}", bar(run)).into(),
         run.token_usage.total.to_string().into(),
         format!("{}{called}", run.artifact).into(),
-        run.reason.as_deref().unwrap_or("-").into(),
+        match run.last_known_at() {
+            Some(at) => format!("silent: as last known at {at}").into(),
+            None => run.reason.as_deref().unwrap_or("-").into(),
+        },
     ]
 }
 

@@ -52,6 +52,7 @@ mod setup;
 mod shared;
 mod shared_faults;
 mod shared_outputs;
+mod shared_runs;
 mod sim;
 mod stitch;
 mod store_copy;

@@ -32,7 +32,7 @@ pub(super) fn run(
         )
     })?;
     let failed = |error: StoreError| CommandError::of_store(&error);
-    let store = Store::open(&effective.settings.files.store).map_err(failed)?;
+    let store = Store::open_for_runs(&effective.settings.files.store).map_err(failed)?;
     let reader = Reader::open(&effective.settings.files.store).map_err(failed)?;
     let id = report.id.clone();
     let before = reader.run(&id).map_err(failed)?.filter(|before| before.run.id == id);
