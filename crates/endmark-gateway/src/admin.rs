@@ -1,4 +1,4 @@
-//! The gateway's own pages, below `/endmark/`. They are separate from the request path and call no upstream.
+//! The gateway's own pages below `/endmark/`. They are separate from the request path and call no upstream.
 
 mod health;
 mod outputs;
@@ -14,7 +14,7 @@ use crate::gateway::Gateway;
 use crate::rescue::Refusal;
 use crate::settings::{MetricsAccess, Settings};
 
-/// Answers a request for one of them, or forwards it to one of the other pages.
+/// Answers a request for one of the gateway's own pages, or forwards it to the console.
 ///
 /// # Errors
 /// [`Refusal::NotFound`] if the page does not exist.
@@ -26,7 +26,7 @@ pub(crate) async fn respond(
     let path = head.uri.path();
     match path {
         "/endmark/healthz" => return Ok(health::alive()),
-        // Its client is an agent, and pages show what other clients did.
+        // The client is an agent with its own key. Pages would show it what other clients did.
         _ if gateway.keys.is_for_one() => {
             return Err(Refusal::NotFound(
                 "the gateway of a run serves no pages but /endmark/healthz".to_owned(),
@@ -60,14 +60,14 @@ pub(crate) async fn respond(
     )))
 }
 
-/// Returns the metrics, if the client may read them.
+/// Returns the metrics if the client may read them.
 fn metrics(gateway: &Gateway, head: &Parts) -> Result<Response<AnyBody>, Refusal> {
     let Settings { metrics, listener, console, .. } = &gateway.settings;
     let has_admin_key = console.as_ref().and_then(|console| console.has_admin_key(&head.headers));
     let is_open = match metrics.access {
         Some(MetricsAccess::Open) => true,
         Some(MetricsAccess::Admin) => false,
-        // If clients need a key, a client without one may not learn what they do.
+        // If clients need a key, the metrics must not show their activity to a client without one.
         None => !(listener.require_key && has_admin_key.is_none()),
     };
     match has_admin_key {
@@ -78,7 +78,7 @@ fn metrics(gateway: &Gateway, head: &Parts) -> Result<Response<AnyBody>, Refusal
     }
 }
 
-/// Forbids caches to store one of the gateway's own responses, unless its page permits that.
+/// Forbids caches to store one of the gateway's own responses, unless the page permits it.
 pub(crate) fn forbid_storing(headers: &mut HeaderMap) {
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.entry(header::X_CONTENT_TYPE_OPTIONS).or_insert(HeaderValue::from_static("nosniff"));

@@ -1,4 +1,4 @@
-//! Limits of what is in progress at once: requests that are served, and bytes that are held for them.
+//! Limits of concurrent work: requests that are served, and memory for their bodies.
 
 mod held;
 mod permits;

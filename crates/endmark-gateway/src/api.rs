@@ -1,26 +1,26 @@
-//! The names of a request's interface in the ledger, the metrics and traces.
+//! How a request's API is named in the ledger, the metrics and traces.
 
 use endmark_wire::format::WireFormat;
 use endmark_wire::paths::Service;
 use endmark_wire::provider::Provider;
 
-/// The names of an interface: of a format, or of a service other than replies.
+/// The names of an API: a format for replies, or another service.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Api {
-    /// The word in the ledger, such as `openai_chat` or `embeddings`.
+    /// The name in the ledger, such as `openai_chat` or `embeddings`.
     pub(crate) name: &'static str,
-    /// The operation in OpenTelemetry's words.
+    /// The operation, as OpenTelemetry names it.
     pub(crate) operation: &'static str,
-    /// The path, as a pattern.
+    /// The path with placeholders.
     pub(crate) route: &'static str,
-    /// The provider in OpenTelemetry's words.
+    /// The provider, as OpenTelemetry names it.
     pub(crate) provider: &'static str,
-    /// The service, if it is one: the cost of a call is estimated from its fields.
+    /// The service, unless the API is for replies. It determines how the cost of a call is estimated.
     pub(crate) service: Option<Service>,
 }
 
 impl Api {
-    /// Returns the names for a request for a reply.
+    /// Returns the names for requests in this format.
     pub(crate) fn of_format(format: &dyn WireFormat) -> Self {
         Self {
             name: format.name(),
@@ -31,7 +31,7 @@ impl Api {
         }
     }
 
-    /// Returns the names for another counted request.
+    /// Returns the names for requests to another counted service.
     pub(crate) fn of_service(service: Service, provider: &Provider) -> Self {
         Self {
             name: service.name,

@@ -1,4 +1,4 @@
-//! The bodies that pass through the gateway.
+//! Bodies of requests and responses that pass through the gateway.
 
 mod outlet;
 mod patient;
@@ -33,7 +33,7 @@ pub(crate) fn full(bytes: impl Into<Bytes>) -> AnyBody {
     Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
 }
 
-/// Returns a body that is passed on as it arrives.
+/// Returns a body that is forwarded as it arrives.
 pub(crate) fn passing<B>(body: B) -> AnyBody
 where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,
@@ -42,12 +42,12 @@ where
     body.map_err(Into::into).boxed_unsync()
 }
 
-/// Returns a body that fails after this much silence.
+/// Returns a body that fails if nothing arrives for this long.
 pub(crate) fn unbroken(body: AnyBody, idle: Duration) -> AnyBody {
     Unbroken::new(body, idle).boxed_unsync()
 }
 
-/// Returns a stream without the events that only count its tokens.
+/// Returns a stream without the events that only contain token counts.
 pub(crate) fn uncounted(
     stream: AnyBody,
     only_counts: impl FnMut(&sse::Frame) -> bool + Send + Unpin + 'static,
@@ -55,12 +55,12 @@ pub(crate) fn uncounted(
     Uncounted::new(stream, only_counts).boxed_unsync()
 }
 
-/// Returns a body that continues after bytes that were already read.
+/// Returns a body that starts with bytes that were already read.
 pub(crate) fn preceded(beginning: Bytes, rest: AnyBody) -> AnyBody {
     Preceded { beginning, rest }.boxed_unsync()
 }
 
-/// Returns a body that fails at once.
+/// Returns a body that fails at its first read.
 pub(crate) fn failing(error: BodyError) -> AnyBody {
     Failing(Some(error)).boxed_unsync()
 }
@@ -105,7 +105,7 @@ impl Body for Preceded {
     fn size_hint(&self) -> SizeHint {
         let mut hint = self.rest.size_hint();
         let before = self.beginning.len() as u64;
-        // The upper bound first: it must never be below the lower one.
+        // Set the upper bound first: it must never be below the lower bound.
         if let Some(upper) = hint.upper() {
             hint.set_upper(upper + before);
         }

@@ -1,7 +1,7 @@
-//! Checks requests whose key is limited to some models, or to which a budget applies.
+//! Checks requests with a key that is limited to some models, and requests to which a budget applies.
 //!
-//! All servers must read such a request in the same way: its path, its method, and the fields of its body that decide
-//! its cost. Without a list of models and without a budget nothing is checked.
+//! Every server must interpret such a request in the same way. This concerns the path, the method, and the
+//! fields of the body that determine the cost. Without a list of models and without a budget, nothing is checked.
 
 use endmark_wire::deciding::{self, Limits, Undecided};
 use endmark_wire::json::{Kind, Value};
@@ -16,38 +16,38 @@ use crate::query;
 use crate::request_body::Incoming;
 use crate::rescue::Refusal;
 
-/// The limits of one request.
+/// The restrictions that apply to one request.
 #[derive(Clone, Copy)]
 pub(crate) struct Bounds<'a> {
     gateway: &'a Gateway,
-    /// The key, if it is limited to some models.
+    /// The key, if it permits only some models.
     list: Option<&'a OwnKey>,
     limits: Limits,
 }
 
-/// How a request that is not for a reply passes.
+/// How a request that is not for a reply is treated.
 pub(crate) enum Passage {
-    /// It passes.
+    /// The request passes unchecked.
     Open,
-    /// It passes if its body names no other models.
+    /// The request passes if its body names only permitted models.
     Checked(PathUse),
-    /// As `Checked`, and its cost is counted.
+    /// Like `Checked`, and the cost is counted.
     Counted(PathUse, Service),
 }
 
 impl<'a> Bounds<'a> {
-    /// Returns the limits of a request with this key.
+    /// Returns the restrictions for a request with this key.
     pub(crate) fn of(gateway: &'a Gateway, key: Option<&'a OwnKey>) -> Self {
         let list = key.filter(|key| key.is_for_some_models());
         let budget = gateway.budgets.are_any(key.map(OwnKey::limits).unwrap_or_default());
         Self { gateway, list, limits: Limits { models: list.is_some(), budget } }
     }
 
-    /// Judges a request by its head.
+    /// Decides from a request's head whether and how the request passes.
     ///
     /// # Errors
-    /// [`Refusal::BadRequest`] if servers can read it in two ways, [`Refusal::NotCounted`] or [`Refusal::Key`] if its
-    /// cost or its model is unknown.
+    /// [`Refusal::BadRequest`] if servers might interpret it differently. [`Refusal::NotCounted`] or
+    /// [`Refusal::Key`] if the cost or the model is unknown.
     pub(crate) fn passage(&self, path: &str, request: &Request<Incoming>) -> Result<Passage, Refusal> {
         if self.limits == Limits::default() {
             return Ok(Passage::Open);
@@ -58,7 +58,7 @@ impl<'a> Bounds<'a> {
                            send the request with the method that it is for";
             return Err(Refusal::BadRequest(message.to_owned()));
         }
-        // They run no model.
+        // Requests with these methods do not run a model.
         if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::DELETE) {
             if request.body().is_empty() {
                 return Ok(Passage::Open);
@@ -90,7 +90,7 @@ impl<'a> Bounds<'a> {
             return Err(KeyRefused::Path { name: key.name(), path: path.to_owned() }.into());
         }
         match known.cost {
-            // Its body is checked after it has been read.
+            // The body is checked once it has been read.
             Cost::Reply => return Ok(Passage::Open),
             Cost::Counted(service) if self.limits.budget => return Ok(Passage::Counted(known, service)),
             Cost::Free if known.model == ModelPlace::Nowhere => return Ok(Passage::Open),
@@ -104,7 +104,7 @@ impl<'a> Bounds<'a> {
         Ok(if self.list.is_some() { Passage::Checked(known) } else { Passage::Open })
     }
 
-    /// Refuses a path whose cost is not counted, or records that it passes.
+    /// Refuses a path whose cost is not counted, or logs that the request passes.
     fn uncounted(&self, kind: &'static str, path: &str) -> Result<(), Refusal> {
         let meant = paths::meant(path);
         if !self.gateway.settings.budget.passes_unknown_paths {
@@ -125,7 +125,8 @@ impl<'a> Bounds<'a> {
     /// Checks a request for a reply.
     ///
     /// # Errors
-    /// [`Refusal::BadRequest`] if servers can read it in two ways, [`Refusal::Key`] if it names another model.
+    /// [`Refusal::BadRequest`] if servers might interpret it differently. [`Refusal::Key`] if it names a model that
+    /// the key does not permit.
     pub(crate) fn check(&self, request: &wire::Request, headers: &HeaderMap) -> Result<(), Refusal> {
         if self.limits == Limits::default() {
             return Ok(());
@@ -140,7 +141,7 @@ impl<'a> Bounds<'a> {
     /// Checks the body of a request that is not for a reply, and returns the model that it is for.
     ///
     /// # Errors
-    /// As [`Bounds::check`], and [`Refusal::BadRequest`] if the body is not JSON.
+    /// Like [`Bounds::check`], and [`Refusal::BadRequest`] if the body is not JSON.
     pub(crate) fn check_passing(
         &self,
         known: &PathUse,
@@ -188,8 +189,8 @@ impl From<Undecided> for Refusal {
     }
 }
 
-/// Checks that a server which goes by the content type reads a JSON body as JSON in UTF-8, too: one text can be a form, or
-/// JSON with other names in another character set.
+/// Checks that the content type declares JSON in UTF-8. Otherwise a server that obeys it could read the same bytes as a
+/// form, or as JSON with other names in another character set.
 fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
     let mut kinds = headers.get_all(header::CONTENT_TYPE).iter();
     let is_plain = match (kinds.next(), kinds.next()) {

@@ -1,11 +1,11 @@
-//! Errors as messages for people.
+//! Converts errors to messages for people.
 
 use std::error::Error;
 
-/// hyper-util's message for a name without an address.
+/// hyper-util's message for a name that cannot be resolved.
 const RESOLVER_FAILURE: &str = "dns error";
 
-/// Returns an error with its causes in one line: the innermost one helps most.
+/// Returns an error with all of its causes in one line, because the innermost cause is the most helpful.
 ///
 /// ```
 /// let error = std::io::Error::other("the disk is full");
@@ -19,7 +19,7 @@ pub fn with_causes(error: &dyn Error) -> String {
         cause = error.source();
     }
     match causes.iter().position(|cause| cause.starts_with(RESOLVER_FAILURE)) {
-        // Its causes add nothing, and "dns error" alone sounds like a fault of the server.
+        // The causes add nothing, and "dns error" alone suggests a fault of the server.
         Some(at) => format!(
             "DNS failed: the name of the server cannot be resolved ({})",
             causes.get(at + 1..).unwrap_or_default().join(": ")

@@ -1,7 +1,7 @@
-//! Content codings (RFC 9110, section 8.4): how a body is compressed, and how to read it.
+//! Content codings (RFC 9110, section 8.4): which compression a body has, and how to decode it.
 //!
-//! A [`Decoder`] receives the bytes so far and returns what can be decoded of them, a piece at a time. A compressed
-//! stream is passed on event by event, and memory does not grow with what a few bytes may expand to.
+//! A [`Decoder`] receives compressed bytes and returns decoded pieces of limited size. A compressed stream
+//! can therefore be forwarded event by event, and a few bytes that expand to many do not fill the memory.
 
 mod body;
 mod decoder;
@@ -15,10 +15,10 @@ use http::header::{self, HeaderMap};
 /// The supported codings, as in `Accept-Encoding`.
 pub(crate) const UNDERSTOOD: &str = "gzip, deflate, br, zstd";
 
-/// The most nested codings. A second one is a misconfiguration that still works; more are a decompression bomb.
+/// Maximum nested codings. Two may be a harmless misconfiguration; more indicate a decompression bomb.
 const MAX_CODINGS: usize = 3;
 
-/// One way to compress a body.
+/// A compression method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Coding {
     Gzip,
@@ -27,17 +27,17 @@ pub(crate) enum Coding {
     Zstd,
 }
 
-/// The codings of a body, in the order of their application.
+/// The codings of a body, in the order in which they were applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Codings(Vec<Coding>);
 
-/// A body that cannot be decoded.
+/// Why a body cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum UnknownCoding {
-    /// The coding is not supported.
+    /// A coding is not supported.
     #[error("{0}")]
     Name(String),
-    /// Too many nested codings.
+    /// There are too many nested codings.
     #[error("{0} codings one upon the other")]
     TooMany(usize),
 }

@@ -1,4 +1,4 @@
-//! What a client learns about the recovery of its reply (PC-9).
+//! What the gateway discloses to a client about the recovery of its reply (PC-9).
 
 use endmark_context::dollars;
 use endmark_recovery::CutKind;
@@ -15,26 +15,26 @@ use crate::settings::Incomplete;
 /// The type of the error that replaces an incomplete reply.
 pub(crate) const REPLY_INCOMPLETE: &str = "endmark_reply_incomplete";
 
-/// The kind of the error that ends a stream whose reply is cut.
+/// The type of the error that ends a stream whose reply is cut.
 pub(crate) const REPLY_CUT: &str = "endmark_reply_cut";
 
-/// The header with the reason.
+/// The header that contains the reason.
 pub(crate) const REASON: &str = "x-endmark-reason";
 
-/// The mark of counts that are incomplete.
+/// The value that marks incomplete token counts.
 const AT_LEAST: &str = "at_least";
 
-/// The longest finish reason that a header repeats.
+/// Maximum length of a finish reason that a header repeats.
 const MAX_WORD_BYTES: usize = 64;
 
-/// What a client learns about the tokens of its reply.
+/// Which token counts the client gets for its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Counts {
-    /// Nothing: it did not request them.
+    /// No counts, because the client did not request them.
     Untold,
-    /// Those of all calls.
+    /// The counts of all calls.
     Whole,
-    /// Those of the calls that reported them.
+    /// The counts of those calls that reported them.
     AtLeast,
 }
 
@@ -47,18 +47,18 @@ pub(crate) struct Disclosure {
     attempts: u32,
     kind: Option<CutKind>,
     reason: Option<String>,
-    /// Whether a limit of the cost of recovery ended it. The reason names it.
+    /// Whether a limit of the recovery's cost ended it. Then `reason` names the limit.
     is_bounded: bool,
     invalid: bool,
-    /// Whether it ended with an unknown word. The reason names it.
+    /// Whether the reply ended with an unknown finish reason. Then `reason` names it.
     is_unknown: bool,
-    /// Whether recovery failed, calls may be missing, or its end is unknown.
+    /// Whether the reply may be incomplete: recovery failed, calls may be missing, or the end is unknown.
     is_incomplete: bool,
-    /// How such a reply is delivered.
+    /// How an incomplete reply is delivered.
     incomplete: Incomplete,
     left_out: usize,
     limit_sent: Option<u64>,
-    /// The upstream of the continuation, if it differs from that of the beginning.
+    /// The upstream that continued the reply, if it is not the one that began it.
     upstream: Option<String>,
     /// How complete the counts are that the client gets.
     counts: Counts,
@@ -89,7 +89,7 @@ impl Disclosure {
         }
     }
 
-    /// Adds the recovery of one part. The reply has the worst outcome of its parts.
+    /// Adds the recovery of one part. The reply gets the worst outcome of all parts.
     pub(crate) fn add(&mut self, mended: &Mended, account: &Account) {
         let Some(outcome) = mended.outcome() else { return };
         self.something = true;
@@ -112,7 +112,8 @@ impl Disclosure {
         }
     }
 
-    /// Records that a reply ended with an unknown word. It may mean a failure, so the reply is not called whole.
+    /// Records that a reply ended with an unknown finish reason. It may mean a failure, so the reply does not
+    /// count as whole.
     pub(crate) fn ended_unknown(&mut self, word: &str) {
         self.something = true;
         self.outcome = self.outcome.max(Outcome::Cut);
@@ -132,12 +133,13 @@ impl Disclosure {
         self.outcome
     }
 
-    /// Whether the client gets an error instead of the reply: it is incomplete, and the settings demand errors.
+    /// Whether the client gets an error instead of the reply, because it is incomplete and the settings
+    /// require an error.
     pub(crate) fn is_error(&self) -> bool {
         self.is_incomplete && self.incomplete == Incomplete::Error
     }
 
-    /// Returns the message of such an error.
+    /// Returns the message of that error.
     pub(crate) fn error_message(&self) -> String {
         format!(
             "the reply is incomplete, and [disclose] incomplete = \"error\" asks for an error instead ({}): raise its output limit, \
@@ -151,7 +153,7 @@ impl Disclosure {
         self.something
     }
 
-    /// Writes it as response headers.
+    /// Writes the disclosure as response headers.
     pub(crate) fn write_headers(&self, headers: &mut HeaderMap) {
         if !self.something {
             return;
@@ -193,7 +195,7 @@ impl Disclosure {
         }
     }
 
-    /// Returns it as the `endmark` object of a stream's last chunk.
+    /// Returns the disclosure as the `endmark` object of a stream's last chunk.
     pub(crate) fn json(&self) -> Option<Box<RawValue>> {
         if !self.something {
             return None;
@@ -227,7 +229,7 @@ impl Disclosure {
         serde_json::value::to_raw_value(&told).ok()
     }
 
-    /// Writes the cost of the calls of a reply as a response header, if anything is disclosed or a budget applies.
+    /// Writes the cost of a reply's calls as a response header, if anything is disclosed or a budget applies.
     pub(crate) fn write_cost(&self, exchange: &Exchange, headers: &mut HeaderMap) {
         let cost = exchange.calls.cost().filter(|_| self.something || exchange.calls.have_budgets());
         if let Some(value) = cost.and_then(|cost| HeaderValue::from_str(&dollars(cost)).ok()) {
@@ -235,14 +237,14 @@ impl Disclosure {
         }
     }
 
-    /// Returns why the reply is not whole, for an error's message.
+    /// Returns why the reply is not whole, for an error message.
     pub(crate) fn reason(&self) -> &str {
         self.reason.as_deref().unwrap_or("the upstream broke off")
     }
 }
 
-/// Adds the cost of the calls to an `endmark` object, if it is known: only now all of them are over. A cost of
-/// estimated counts is marked, even if the client gets no counts.
+/// Adds the cost of all calls to an `endmark` object, if it is known, since all calls have ended by now. A
+/// cost based on estimated counts is marked, even if the client gets no counts.
 pub(crate) fn with_cost(told: &RawValue, exchange: &Exchange, account: &Account) -> Box<RawValue> {
     let nano_usd = exchange.calls.cost();
     let with = || {

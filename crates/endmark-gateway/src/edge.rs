@@ -1,8 +1,8 @@
-//! The listener: accepts connections, enforces their limits and timeouts, and stops in order.
+//! The listener: it accepts connections, enforces limits and timeouts, and shuts down gracefully.
 //!
-//! A connection's bytes first pass through its [`doorway`]. [`connections`] records what each connection does, and
-//! which one is closed if there are too many. [`service`] admits a request, passes it to the inner service, and holds
-//! its place until its reply is over.
+//! A connection's bytes first pass through its [`doorway`]. [`connections`] tracks what each connection does,
+//! and selects the one to close if there are too many. [`service`] admits a request, passes it to the inner
+//! service, and keeps its place until the reply is complete.
 
 mod body;
 mod connection;

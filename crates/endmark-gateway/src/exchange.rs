@@ -1,4 +1,4 @@
-//! A request for a reply, in any format: the state that all stages share from its delivery on.
+//! The state of a request for a reply, in any format, which all later stages share.
 
 mod budget_told;
 mod changed;
@@ -28,17 +28,17 @@ use crate::settings::Mode;
 use crate::shaping::{Condensed, READ_TOOL, Subject, Summariser, compact_refused};
 use crate::upstream::{Destination, of_changed_body};
 
-/// One request for a reply, from the moment at which its calls are counted.
+/// One request for a reply, after its first call was reserved in the budgets.
 pub(crate) struct Exchange {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) client: ClientRequest,
-    /// Records its outcome without its secrets, which only the upstream may read and may repeat.
+    /// Records the outcome without the request's secrets, which only the upstream may read.
     pub(crate) recorder: Recorder,
-    /// How long its reply may still wait for the store.
+    /// How long the reply may still wait for the store.
     pub(crate) store_patience: StorePatience,
-    /// Its upstream calls.
+    /// The upstream calls of the request.
     pub(crate) calls: Calls,
-    /// Whether it is the last request of its session, whose budget is used up.
+    /// Whether this is the last request of a session whose budget is used up.
     pub(crate) is_closing: bool,
     /// What the client learns about its budgets.
     pub(crate) budget: BudgetTold,
@@ -47,39 +47,40 @@ pub(crate) struct Exchange {
     /// The schemas of the tools that the request offers.
     pub(crate) tool_schemas: ToolSchemas,
     pub(crate) attempt: Attempt,
-    /// The processing of its body, until its reply begins to stream.
+    /// Memory and thread for processing the body, until the reply begins to stream.
     pub(crate) work: Option<Work>,
 }
 
-/// What the client sent and requires. It never changes.
+/// What the client sent and requires. This never changes.
 pub(crate) struct ClientRequest {
-    /// The id that `endmark log show` explains.
+    /// The id that `endmark log show` accepts.
     pub(crate) id: String,
-    /// The task that it belongs to: named by the client, otherwise its session.
+    /// The task: named by the client, otherwise the session.
     pub(crate) task_id: String,
-    /// The number of the conversation's turn that is being answered, from 1.
+    /// The number of the conversation's turn that the reply answers, from 1.
     pub(crate) turn_number: u32,
-    /// The mode that applies, unless another Endmark answers: see [`Exchange::mode`].
+    /// The recovery mode, unless another Endmark answers: see [`Exchange::mode`].
     pub(crate) mode: Mode,
     /// How often the client has sent this request before.
     pub(crate) retries: u32,
-    /// The required grammar of the message text, if any.
+    /// The format that the message text must have, if any.
     pub(crate) demanded: Option<Format>,
-    /// The schema of the message text, if any.
+    /// The schema that the message text must match, if any.
     pub(crate) schema: Option<Schema>,
     /// The deadline for the whole request.
     pub(crate) deadline: Instant,
-    /// The claim to be served, held while any part of it is in progress, even after its client has disconnected.
+    /// The claim to be served. It is kept while any part of the request is in progress, even after the client
+    /// has disconnected.
     pub(crate) _claim: Option<Arc<Claim>>,
-    /// The memory held for its body.
+    /// The memory reserved for the body.
     pub(crate) _holding: Holding,
 }
 
-/// The current attempt to get a reply: the request as it is sent, and the upstream.
+/// The current attempt to get a reply: the upstream, and the request sent to it.
 pub(crate) struct Attempt {
-    /// The request as the upstream gets it, without the additions of [`Attempt::asks_usage`].
+    /// The request for the upstream, without the additions of [`Attempt::asks_usage`].
     pub(crate) request: Request,
-    /// The request in its compressed form, for its original upstream.
+    /// The compressed request, which is valid only for the original upstream.
     pub(crate) encoded: Option<Encoded>,
     /// The upstream that answers.
     pub(crate) destination: Destination,
@@ -87,27 +88,27 @@ pub(crate) struct Attempt {
     pub(crate) fallback: Option<Destination>,
     /// Whether the upstream that answers is the fallback.
     pub(crate) stands_in: bool,
-    /// The client's own request, while another upstream gets a changed one.
+    /// The client's original request, while another upstream gets a modified one.
     pub(crate) set_aside: Option<Request>,
-    /// The call whose answer is the reply, until it is settled.
+    /// The call that returns the reply, until it is settled.
     pub(crate) call: Option<Call>,
-    /// Whether the usage of the stream was requested although the client did not. The client does not get the usage
-    /// event.
+    /// Whether the gateway requested the usage of the stream although the client did not. The client does not
+    /// get the usage event.
     pub(crate) asks_usage: bool,
-    /// The request before its older part was condensed, if it was.
+    /// The request before its older part was condensed, if that happened.
     pub(crate) uncondensed: Option<Request>,
-    /// Whether it may be condensed if its provider refuses it for length. It is condensed only once.
+    /// Whether the request may be condensed if the provider refuses it as too long. It is condensed only once.
     pub(crate) may_condense: bool,
-    /// Retries before there was a reply.
+    /// The number of retries before the reply began.
     pub(crate) retries: u32,
-    /// How many of them followed a reply that broke off before the client had any of it.
+    /// How many of these retries followed a reply that broke off before the client received any of it.
     pub(crate) lost_replies: u32,
-    /// How often the model read omitted parts of results before it gave the reply.
+    /// How often the model read omitted parts of results before the reply.
     pub(crate) rounds_of_reading: u32,
 }
 
 impl Exchange {
-    /// Lets the other upstream answer, with one of its models. A second time reverts that.
+    /// Switches to the other upstream with one of its models. A second call switches back.
     pub(crate) fn let_stand_in(&mut self) {
         let Some(fallback) = &mut self.attempt.fallback else { return };
         std::mem::swap(fallback, &mut self.attempt.destination);
@@ -115,7 +116,7 @@ impl Exchange {
         if self.attempt.stands_in {
             let mut request = self.attempt.destination.adapted(&self.attempt.request);
             if self.attempt.destination.upstream.endmark && self.offers_reading() {
-                // Its reply is passed on unread, and so would be calls of the tool.
+                // The other upstream's reply is forwarded unread, and would contain calls of this tool.
                 request = request.withdrawing(&READ_TOOL);
             }
             self.attempt.set_aside = Some(std::mem::replace(&mut self.attempt.request, request));
@@ -124,7 +125,7 @@ impl Exchange {
         }
     }
 
-    /// Condenses a request that its provider refused for length. Returns whether there is a new request to send.
+    /// Condenses a request that the provider refused as too long. Returns whether there is a new request to send.
     pub(crate) async fn condense(&mut self) -> bool {
         if !std::mem::replace(&mut self.attempt.may_condense, false) {
             return false;
@@ -147,7 +148,7 @@ impl Exchange {
         true
     }
 
-    /// Returns what a change of the request needs to know.
+    /// Returns what is needed to change the request.
     pub(crate) fn subject(&self) -> Subject<'_> {
         Subject {
             shaping: &self.gateway.shaping,
@@ -165,13 +166,13 @@ impl Exchange {
         }
     }
 
-    /// Whether the request offers the tool that reads omitted parts of results. Calls of that tool are not the
-    /// client's.
+    /// Whether the gateway offers the model its tool for reading omitted parts of results. The client must
+    /// not see calls of that tool.
     pub(crate) fn offers_reading(&self) -> bool {
         self.changed.offers_reading
     }
 
-    /// Lets an answer pass as it comes, `ending` so as far as Endmark is concerned: its call is over when it ends.
+    /// Forwards a response unread and returns its body. When it ends, its call is settled with `ending`.
     pub(crate) fn pass_unread(&mut self, body: AnyBody, ending: Ending) -> AnyBody {
         self.calls.watch.end(Ended::Unread);
         let body = unbroken(body, self.gateway.settings.limits.idle);
@@ -181,7 +182,7 @@ impl Exchange {
         }
     }
 
-    /// As `pass_unread`, for an answer that needs no recovery: only its usage is read.
+    /// Like `pass_unread`, for a response that needs no recovery. Only its usage is read.
     pub(crate) fn pass_heard(&mut self, head: &HeaderMap, body: AnyBody) -> AnyBody {
         self.calls.watch.end(Ended::Unread);
         let limits = &self.gateway.settings.limits;
@@ -197,7 +198,7 @@ impl Exchange {
         self.tool_schemas.of(&self.attempt.request, name)
     }
 
-    /// Returns what recovery needs to know.
+    /// Returns the data that recovery needs.
     pub(crate) fn case(&self) -> Case<'_> {
         let gateway = &*self.gateway;
         Case {
@@ -223,12 +224,12 @@ impl Exchange {
         }
     }
 
-    /// Returns the mode of recovery. It is off if the upstream is another Endmark, which recovers by itself.
+    /// Returns the recovery mode. It is off if the upstream is another Endmark, which recovers replies itself.
     pub(crate) fn mode(&self) -> Mode {
         if self.attempt.destination.upstream.endmark { Mode::Off } else { self.client.mode }
     }
 
-    /// Returns how long it has taken so far.
+    /// Returns the time since the request began.
     pub(crate) fn took(&self) -> Duration {
         let left = self.client.deadline.saturating_duration_since(Instant::now());
         self.gateway.settings.limits.total.saturating_sub(left)
@@ -239,16 +240,16 @@ impl Exchange {
         &self.attempt.destination.upstream.name
     }
 
-    /// Whether the client itself limited its reply. If its format requires a limit, a very high one does not count.
+    /// Whether the client limited its reply. If the format requires a limit, a very high one does not count.
     pub(crate) fn sets_limit(&self) -> bool {
         let cap = self.gateway.settings.resume.treat_limit_as_cap;
         let is_cap = |limit: u64| self.attempt.request.format().facts().limit_is_required && limit >= cap;
         self.attempt.request.view().limit.is_some_and(|limit| !is_cap(limit))
     }
 
-    /// Returns the output tokens at which a single reply must be cut, whatever its stop reason.
+    /// Returns the number of output tokens at which a reply must have been cut, whatever its stop reason states.
     pub(crate) fn limit_of_one_reply(&self) -> Option<u64> {
-        // With several choices, the reported count is their sum and does not describe one.
+        // With several choices, the reported count is their sum and does not apply to one of them.
         let view = self.attempt.request.view();
         if view.choices == 1 { view.limit } else { None }
     }

@@ -1,4 +1,4 @@
-//! The record of every upstream call: noted before it is made, and one row when it is over.
+//! Records every upstream call: before it is made, and with one row when it has ended.
 
 mod body;
 mod call;

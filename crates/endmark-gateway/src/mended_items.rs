@@ -1,5 +1,6 @@
-//! Items of replies that Endmark recovered. A later request may refer to one by its id alone, and its provider stored
-//! it cut. They are kept in the store for their owner, like capped outputs.
+//! Items of replies that the gateway recovered. A later request may refer to such an item by its id alone,
+//! but its provider stored the cut version. The gateway keeps the complete items in the store for their
+//! owner, like capped outputs.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,10 +14,10 @@ use crate::exchange::Exchange;
 use crate::gateway::Gateway;
 use crate::shaping::owner;
 
-/// Long for a store that works. A request continues without one that does not.
+/// How long to wait for the store. A working store is far faster; if it fails, the request continues without it.
 const STORE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Keeps items before the client has the end of its reply, so that its next request finds them.
+/// Stores items before the client receives the end of the reply, so that its next request finds them.
 pub(crate) async fn keep(exchange: &Exchange, items: Vec<StoredItem>) {
     if items.is_empty() || exchange.attempt.request.declines_storage() {
         return;
@@ -48,7 +49,7 @@ pub(crate) async fn keep(exchange: &Exchange, items: Vec<StoredItem>) {
     }
 }
 
-/// Replaces references to recovered items by the whole items. Returns their number.
+/// Replaces references to recovered items by the complete items. Returns the number of replaced references.
 pub(crate) async fn put_in(gateway: &Gateway, credential: Option<&str>, request: &mut Request) -> usize {
     let ids = request.references();
     if ids.is_empty() {
@@ -82,7 +83,7 @@ pub(crate) async fn put_in(gateway: &Gateway, credential: Option<&str>, request:
     };
     let mut items = HashMap::with_capacity(found.len());
     for (id, (handle, json)) in found {
-        // Each use restarts its retention.
+        // Each use restarts the retention time.
         let touched = timeout(STORE_PATIENCE, gateway.store.touch_output(&handle)).await;
         if let Ok(Err(error)) = touched {
             tracing::warn!(%error, "the use of a mended item cannot be noted");

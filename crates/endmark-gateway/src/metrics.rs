@@ -1,7 +1,7 @@
-//! The gateway's metrics, in Prometheus's text format.
+//! The gateway's metrics in Prometheus's text format.
 //!
-//! Labels have few values: upstreams come from the configuration, and all other words are Endmark's own. Models are
-//! outside data, and a label only if the table of models has them.
+//! All labels have few values: upstreams come from the configuration, and all other words are Endmark's own.
+//! Clients choose the model, so a model is a label only if it is in the table of models.
 
 mod added;
 mod generative;
@@ -28,11 +28,11 @@ use labels::{
 };
 use path_shapes::PathShapes;
 
-/// From a reply of a small local model to a long answer of a large one, in seconds.
+/// Bucket boundaries in seconds: from a reply of a small local model to a long answer of a large one.
 const LATENCIES: [f64; 14] =
     [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0];
 
-/// A proxy adds microseconds, unless something is wrong.
+/// Bucket boundaries in seconds. Normally a proxy adds microseconds.
 const ADDED: [f64; 10] = [0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.1, 1.0];
 
 /// The metrics of one process.
@@ -60,11 +60,11 @@ pub(crate) struct Metrics {
     circuits: Family<UpstreamLabels, Gauge>,
     store: StoreMetrics,
     log_lines_lost: Counter,
-    /// Returns the number of lost log lines, if they are counted.
+    /// Returns the number of lost log lines, if the log counts them.
     count_lost_lines: OnceLock<fn() -> u64>,
 }
 
-/// Metrics of the condition that the store reports.
+/// Metrics of the store's condition.
 #[derive(Default)]
 struct StoreMetrics {
     calls_open: Gauge,
@@ -227,7 +227,7 @@ impl Metrics {
         self.open.inc();
     }
 
-    /// Records that it is over.
+    /// Records that a request has ended.
     pub(crate) fn ended(
         &self,
         upstream: &str,
@@ -252,17 +252,17 @@ impl Metrics {
         self.added_counts.milliseconds()
     }
 
-    /// Records that a request was answered with an error of Endmark's own.
+    /// Records that the gateway answered a request with its own error.
     pub(crate) fn refused(&self, kind: &'static str) {
         self.refusals.get_or_create(&KindLabels { kind }).inc();
     }
 
-    /// Returns how many requests were answered with an error of this kind.
+    /// Returns how many requests the gateway answered with an error of this kind.
     pub(crate) fn refusals(&self, kind: &'static str) -> u64 {
         self.refusals.get_or_create(&KindLabels { kind }).get()
     }
 
-    /// Records that an upstream call is over.
+    /// Records that an upstream call has ended.
     pub(crate) fn called(
         &self,
         upstream: &str,
@@ -295,12 +295,12 @@ impl Metrics {
         self.cuts.get_or_create(&CutLabels { upstream: upstream.to_owned(), kind, outcome }).inc();
     }
 
-    /// Records repaired arguments of calls in a request's conversation.
+    /// Records that arguments of tool calls in a conversation were repaired.
     pub(crate) fn repaired(&self, upstream: &str, calls: u64) {
         self.repaired.get_or_create(&UpstreamLabels::of(upstream)).inc_by(calls);
     }
 
-    /// Records capped tool results of a request.
+    /// Records that tool results of a request were capped.
     pub(crate) fn capped(&self, upstream: &str, results: u64) {
         self.capped.get_or_create(&UpstreamLabels::of(upstream)).inc_by(results);
     }
@@ -320,7 +320,7 @@ impl Metrics {
         self.budgets.get_or_create(&BudgetLabels { budget, percent }).inc();
     }
 
-    /// Counts a request that passed uncounted. Returns whether it was the first with a path of this shape.
+    /// Counts a request whose cost was not counted. Returns whether it was the first with a path of this shape.
     pub(crate) fn passed_uncounted(&self, kind: &'static str, path: &str) -> bool {
         self.uncounted.get_or_create(&KindLabels { kind }).inc();
         self.uncounted_paths.note(path)
@@ -331,7 +331,7 @@ impl Metrics {
         self.circuits.get_or_create(&UpstreamLabels::of(upstream)).set(i64::from(is_down));
     }
 
-    /// Records what the store reports.
+    /// Records the condition of the store.
     pub(crate) fn store(&self, condition: &Condition) {
         let store = &self.store;
         let gauge = |gauge: &Gauge, value: u64| {
@@ -350,9 +350,9 @@ impl Metrics {
         set(&store.renewals, condition.renewals);
     }
 
-    /// Sets the function that returns the number of lost log lines. The first one counts.
+    /// Sets the function that returns the number of lost log lines. Only the first one is used.
     pub(crate) fn count_lost_lines(&self, lost: fn() -> u64) {
-        // One process has one log.
+        // A process has only one log.
         let _ = self.count_lost_lines.set(lost);
     }
 
@@ -367,7 +367,7 @@ impl Metrics {
     }
 }
 
-/// Sets a counter to the value of another one.
+/// Sets a counter to this value.
 fn set(counter: &Counter, value: u64) {
     let total: &AtomicU64 = counter.inner();
     total.store(value, Ordering::Relaxed);

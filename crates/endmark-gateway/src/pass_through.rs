@@ -1,4 +1,4 @@
-//! A path that is passed on, apart from what a budget or a list of models needs.
+//! Forwards a path unchanged, except for what a budget or a list of models requires.
 
 mod counted;
 
@@ -20,7 +20,7 @@ use crate::upstream::{for_upstream, of_changed_body};
 use crate::work;
 use counted::Counted;
 
-/// Passes a request and its response on unchanged, except for the id of a response that continues under another one.
+/// Forwards a request and its response unchanged. Only the id of a continued response may be replaced.
 pub(crate) async fn pass_through(
     gateway: &Gateway,
     target: &Target<'_>,
@@ -52,7 +52,7 @@ pub(crate) async fn pass_through(
     Ok(answer.map(|body| unbroken(body, gateway.settings.limits.idle)))
 }
 
-/// Reads and checks the body if it decides whether the request may pass.
+/// Reads and checks the body if it determines whether the request may pass.
 async fn checked(
     gateway: &Gateway,
     passage: Passage,
@@ -72,7 +72,7 @@ async fn checked(
     Ok((Incoming::Read(body, holding), counted))
 }
 
-/// Sends a request to its upstream.
+/// Sends a request to the upstream.
 async fn send(
     gateway: &Gateway,
     target: &Target<'_>,

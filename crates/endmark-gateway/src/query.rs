@@ -1,57 +1,58 @@
-//! Credentials in query parameters, in any spelling of their names.
+//! Finds credentials in query parameters, however their names are spelt.
 
 use std::borrow::Cow;
 
 use endmark_store::SECRETS_BEGIN;
 use endmark_wire::percent_decoded;
 
-/// Names of query parameters with credentials: the system parameters of Google's APIs
-/// (<https://cloud.google.com/apis/docs/system-parameters>), each of which `$` may precede, and the names that other
-/// servers use. In lower case, with `_` for `-`.
+/// Names of query parameters that contain credentials. They are the system parameters of Google's APIs
+/// (<https://cloud.google.com/apis/docs/system-parameters>), optionally prefixed with `$`, and the names that
+/// other servers use. All are in lower case, with `_` for `-`.
 const CREDENTIALS: [&str; 6] = [KEY, "access_token", "oauth_token", "api_key", "apikey", "subscription_key"];
 
-/// The parameter with an API key.
+/// The parameter that contains an API key.
 const KEY: &str = "key";
 
-/// Parameters of the formats' own addresses. They have no secrets, and a version may also be in a model's name.
+/// Parameters that belong to the formats' own URLs. They contain no secrets, and a version may also occur in
+/// a model's name.
 const OF_FORMATS: [&str; 2] = ["alt", "api-version"];
 
-/// Returns the decoded key in a query.
+/// Returns the decoded API key in a query.
 pub(crate) fn key_in(query: Option<&str>) -> Option<String> {
     query?.split('&').find(|pair| name_of(pair) == KEY).map(value_of)
 }
 
-/// Returns the credentials in a query, with the names that the client used.
+/// Returns the credentials in a query, under the names that the client used.
 pub(crate) fn credentials_in(query: &str) -> impl Iterator<Item = (Cow<'_, str>, String)> {
     let named = query.split('&').map(|pair| (name_of(pair), pair));
     named.filter(|(name, _)| is_credential(name)).map(|(name, pair)| (name, value_of(pair)))
 }
 
-/// Whether a parameter of this name has a credential. Some servers ignore the case of names.
+/// Whether a parameter of this name contains a credential. Some servers ignore the case of names.
 fn is_credential(name: &str) -> bool {
     CREDENTIALS.contains(&name.to_ascii_lowercase().replace('-', "_").as_str())
 }
 
-/// Returns a query without its credentials, or `None` if nothing else is in it.
+/// Returns a query without its credentials, or `None` if nothing else remains.
 pub(crate) fn without_credentials(query: &str) -> Option<String> {
     let others: Vec<&str> =
         query.split('&').filter(|pair| !is_credential(&name_of(pair)) && !holds_own_key(pair)).collect();
     if others.is_empty() { None } else { Some(others.join("&")) }
 }
 
-/// Whether a parameter of any name has a key of the gateway's own.
+/// Whether a parameter of any name contains one of the gateway's own keys.
 fn holds_own_key(pair: &str) -> bool {
     percent_decoded(pair).contains(SECRETS_BEGIN)
 }
 
-/// Whether a query can change the method or the headers of the request: Rails and its relatives read `_method`,
-/// Google's servers `$httpMethod` and `$httpHeaders`.
+/// Whether a query can override the method or the headers of the request. Rails and similar frameworks read
+/// `_method`, Google's servers `$httpMethod` and `$httpHeaders`.
 pub(crate) fn overrides(query: &str) -> bool {
     has_any(query, &["_method", "httpmethod", "httpheaders", "x-http-method-override"])
 }
 
-/// Whether a query affects what an answer reports of its cost: the system parameters of Google's APIs that omit
-/// fields, and a parameter that is repeated, of which servers use different values.
+/// Whether a query affects which costs a response reports. Some system parameters of Google's APIs omit
+/// fields. If a parameter is repeated, servers differ in the value that they use.
 pub(crate) fn hides_cost(query: &str) -> bool {
     let mut names: Vec<String> = query
         .split(['&', ';'])
@@ -71,7 +72,7 @@ fn has_any(query: &str, names: &[&str]) -> bool {
     query.split(['&', ';']).any(|pair| names.contains(&name_of(pair).to_ascii_lowercase().as_str()))
 }
 
-/// Returns the values in a query that may be secrets, as written and decoded.
+/// Returns the values in a query that may be secrets, both encoded and decoded.
 pub(crate) fn secret_values(query: &str) -> impl Iterator<Item = String> {
     query
         .split('&')

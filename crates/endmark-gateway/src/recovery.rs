@@ -1,4 +1,5 @@
-//! Recovery of one cut part of a reply: whether to recover, how to ask, what it may cost, and what is recorded.
+//! Recovers one cut part of a reply: whether to recover, how to request the rest, what it may cost, and what
+//! is recorded.
 
 mod account;
 mod allowance;

@@ -1,4 +1,4 @@
-//! The known facts about a request that may be refused, for the list of refused requests.
+//! Collects the facts about a request that may be refused, for the list of refused requests.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,7 +14,7 @@ use crate::scrub::{Scrubber, Secrets};
 use crate::stage::identify::new_request_id;
 use crate::upstream::Credential;
 
-/// The known facts about a request so far, and the format of its errors.
+/// The facts about a request that are known so far, and the format of its errors.
 pub(crate) struct Refusable<'a> {
     gateway: &'a Gateway,
     format: &'static dyn WireFormat,
@@ -27,24 +27,24 @@ impl<'a> Refusable<'a> {
         Self { gateway, format, known: RefusedRequest::default() }
     }
 
-    /// Records its client.
+    /// Records the client.
     pub(crate) fn has_credential(&mut self, credential: &Credential) {
         self.known.credential = Some(credential.id().to_owned());
     }
 
-    /// Records the model that it names, and its upstream.
+    /// Records the model that the request names, and the upstream.
     pub(crate) fn is_for(&mut self, model: Option<&str>, upstream: Option<&str>) {
         model.unwrap_or_default().clone_into(&mut self.known.model);
         upstream.unwrap_or_default().clone_into(&mut self.known.upstream);
     }
 
-    /// Records its id and session.
+    /// Records the request's id and session.
     pub(crate) fn is_identified(&mut self, id: &str, session: &str) {
         id.clone_into(&mut self.known.request_id);
         session.clone_into(&mut self.known.session);
     }
 
-    /// Answers it with an error, and adds it to the list if no upstream was called: a call has a row of its own.
+    /// Answers with an error, and adds the request to the list if no upstream was called. A call has its own row.
     pub(crate) fn refuse(&self, refusal: &Refusal) -> Response<AnyBody> {
         let id = self.known.request_id.as_str();
         let answer = match id {

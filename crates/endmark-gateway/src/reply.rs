@@ -1,4 +1,4 @@
-//! A reply as the stages and recovery use it: its parts, its outcome, and the client that reads it.
+//! A reply as stages and recovery see it: the parts, the outcome, and the client that reads it.
 
 mod client;
 mod cut_json;

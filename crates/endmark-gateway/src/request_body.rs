@@ -1,4 +1,4 @@
-//! A request's body: read to its end, and decompressed.
+//! Reads and decompresses the body of a request.
 
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ use crate::upstream::{Read, read_up_to};
 /// Decoding steps before another request gets its turn: about a millisecond of work.
 const STEPS_AT_ONCE: usize = 32;
 
-/// A request's body on its way through the stages. It is read at most once.
+/// The body of a request on its way through the stages. It is read at most once.
 pub(crate) enum Incoming {
-    /// Not needed so far.
+    /// The body was not needed so far.
     Arriving(AnyBody),
-    /// Read to choose an upstream, and held since.
+    /// The body was read in order to choose an upstream, and is kept in memory.
     Read(RequestBody, Holding),
 }
 
 impl Incoming {
-    /// Whether there is certainly no body.
+    /// Whether it is certain that there is no body.
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Self::Arriving(body) => body.is_end_stream(),
@@ -35,7 +35,7 @@ impl Incoming {
         }
     }
 
-    /// Reads the body to its end. Returns it with the memory held for it.
+    /// Reads the body to its end. Returns it with the memory reserved for it.
     pub(crate) async fn read(
         self,
         headers: &HeaderMap,
@@ -52,8 +52,8 @@ impl Incoming {
         }
     }
 
-    /// As `read`, for a body that need not be understood: if its encoding is unknown or it cannot be decoded, its
-    /// content does not matter.
+    /// Like `read`, but accepts a body with an unknown encoding or one that cannot be decoded. The gateway
+    /// does not need its content.
     pub(crate) async fn read_as_far_as_possible(
         self,
         headers: &HeaderMap,
@@ -78,7 +78,7 @@ impl Incoming {
         }
     }
 
-    /// Returns the original bytes, and the memory held for them until they are sent.
+    /// Returns the original bytes, and the memory reserved for them until they are sent.
     pub(crate) fn unchanged(self) -> (AnyBody, Option<Holding>) {
         match self {
             Self::Arriving(body) => (body, None),
@@ -89,10 +89,10 @@ impl Incoming {
     }
 }
 
-/// A request's body, decompressed.
+/// The decompressed body of a request.
 pub(crate) struct RequestBody {
     pub(crate) plain: Bytes,
-    /// The compressed form, if it arrived compressed.
+    /// The compressed body, if it arrived compressed.
     pub(crate) encoded: Option<Encoded>,
 }
 
@@ -104,7 +104,7 @@ pub(crate) struct Encoded {
     pub(crate) codings: Vec<HeaderValue>,
 }
 
-/// Reads a body of at most `[limits] body_bytes`, compressed and decompressed.
+/// Reads a body. Its compressed and its decompressed size must not exceed `[limits] body_bytes`.
 async fn read(
     headers: &HeaderMap,
     body: AnyBody,
@@ -116,7 +116,7 @@ async fn read(
     decoded(headers, bytes, &codings, limits, holding).await
 }
 
-/// Reads a body as it arrives.
+/// Reads the raw bytes of a body.
 async fn read_bytes(body: AnyBody, limits: &Limits, holding: &mut Holding) -> Result<Bytes, Refusal> {
     let cap = limits.body_bytes;
     match read_up_to(body, cap, limits.idle, Some(holding)).await {
@@ -127,7 +127,7 @@ async fn read_bytes(body: AnyBody, limits: &Limits, holding: &mut Holding) -> Re
     }
 }
 
-/// Decodes a body with these bytes.
+/// Decodes the bytes of a body.
 async fn decoded(
     headers: &HeaderMap,
     bytes: Bytes,
@@ -149,7 +149,7 @@ fn encoded(headers: &HeaderMap, bytes: Bytes) -> Encoded {
     Encoded { bytes, codings: headers.get_all(header::CONTENT_ENCODING).iter().cloned().collect() }
 }
 
-/// Decompresses a body. The output never exceeds the limit.
+/// Decompresses a body. The output never exceeds `cap`.
 async fn decode(body: &[u8], codings: &Codings, cap: usize) -> Result<Bytes, Refusal> {
     let mut decoder = Decoder::new(codings);
     decoder.push(body);

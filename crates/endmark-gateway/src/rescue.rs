@@ -1,4 +1,4 @@
-//! Converts every error of the gateway itself to an HTTP response, in the form that the client's SDK knows.
+//! Converts every error of the gateway to an HTTP response in the format that the client's SDK expects.
 
 use std::time::{Duration, Instant};
 
@@ -18,18 +18,18 @@ use crate::seldom::Seldom;
 use crate::settings::Upstream;
 use crate::upstream::{ReadError, UnclearCredential, UpstreamError};
 
-/// The type of a refusal because of a budget.
+/// The type of the error when a budget refuses a request.
 pub(crate) const BUDGET_REFUSED: &str = "endmark_budget";
 
-/// Seconds after which to retry a request that a budget does not admit for now. Large calls take seconds, and an
-/// official client retries twice.
+/// Retry delay in seconds for a request that a budget cannot admit yet, because calls in progress hold the
+/// rest. Large calls take seconds, and official clients retry twice.
 const HELD_RETRY_SECONDS: u32 = 5;
 
 /// The header with the id of a request.
 pub(crate) const REQUEST: &str = "x-endmark-request";
 
-/// Returns the message of a refusal without the gateway's own keys: some messages quote what a client sent, wherever
-/// its key was.
+/// Returns the message of a refusal without the gateway's own keys, because some messages quote text from the
+/// client, and a client may put its key anywhere.
 pub(crate) fn said(refusal: &Refusal) -> String {
     let message = refusal.to_string();
     let mut pieces = message.split(SECRETS_BEGIN);
@@ -44,29 +44,29 @@ pub(crate) fn said(refusal: &Refusal) -> String {
     said
 }
 
-/// The forwarded methods. TRACE and its relatives would show the upstream's key to the client.
+/// The forwarded methods. TRACE and similar methods would show the upstream's key to the client.
 pub(crate) const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 fn did_you_mean(meant: Option<&str>) -> String {
     meant.map_or_else(String::new, |meant| format!(" (did you mean {meant}?)"))
 }
 
-/// Why a request could not be served. Each message says what to do next.
+/// Why a request could not be served. Each message contains the next step.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     /// The request cannot be understood.
     #[error("{0}")]
     BadRequest(String),
-    /// The bytes are not an HTTP request.
+    /// The received bytes are not an HTTP request.
     #[error("{0}")]
     Malformed(Fault),
-    /// The client's head did not arrive in time.
+    /// The head of the request did not arrive in time.
     #[error("the request's head did not arrive within {0:?}: send it again, at once")]
     HeadLate(Duration),
     /// The client was slow, and another client needed its place.
     #[error("the request's head was not there when others needed the place: send it again, at once")]
     GaveWay,
-    /// It was sent to another host, or by a page of another host.
+    /// The request was sent to another host, or by a page of another host.
     #[error("{0}")]
     Stranger(Stranger),
     /// The gateway is stopping.
@@ -85,20 +85,20 @@ pub(crate) enum Refusal {
         "{served} requests are being served and {queue} wait: send it again later, or raise [limits] requests or queue"
     )]
     TooManyRequests {
-        /// Requests served at once.
+        /// Maximum requests served at once.
         served: usize,
-        /// Requests that may wait.
+        /// Maximum requests that wait.
         queue: usize,
     },
-    /// The memory held for all requests together has reached its limit.
+    /// The bodies of all requests together have reached the memory limit.
     #[error(
         "the bodies of all requests together are over {0} bytes: send it again later, or raise [limits] held_bytes"
     )]
     NoRoom(usize),
-    /// There was no reply within the time limit of a request.
+    /// There was no reply within the time limit.
     #[error("there was no reply within {0:?}: ask for less, or raise [limits] total_seconds")]
     TookTooLong(Duration),
-    /// A body that is passed on is too long.
+    /// The body of a forwarded request is too long.
     #[error("the request body is over {0} bytes: send less, or raise [limits] upload_bytes")]
     UploadTooLong(u64),
     /// The client's body is too long.
@@ -106,7 +106,7 @@ pub(crate) enum Refusal {
         "the request body is over {0} bytes, as it came or decompressed: send less, or raise [limits] body_bytes"
     )]
     BodyTooLong(usize),
-    /// The client stopped sending in the middle of its body.
+    /// The client stopped sending in the middle of the body.
     #[error("the request body did not arrive: {0}; send it again")]
     BodyLost(String),
     /// The body's encoding is not supported.
@@ -114,56 +114,56 @@ pub(crate) enum Refusal {
         "a request body in the encoding `{0}` cannot be read: send it in gzip, deflate, br or zstd, or uncompressed"
     )]
     Encoding(String),
-    /// A connection that should become another protocol than HTTP.
+    /// The connection should switch to another protocol than HTTP.
     #[error("{0} is not served here: connect to the upstream itself")]
     Upgrade(String),
-    /// A method that is not forwarded.
+    /// The method is not forwarded.
     #[error("the method {0} is not served here: use one of {METHODS}")]
     Method(String),
-    /// Its cost is not counted, and a budget applies.
+    /// The cost of the path is not counted, but a budget applies.
     #[error(
         "what {path} costs is not counted here, and a budget applies{}: use a key without a budget, or set \
          [budget] unknown_paths = \"pass\" (\"refuse\" by default)", did_you_mean(.meant.as_deref())
     )]
     NotCounted {
         path: String,
-        /// The known path that was probably intended.
+        /// The known path that the client probably meant.
         meant: Option<String>,
     },
     /// The path does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// No upstream has the provider that the request and its key are for.
+    /// No upstream is configured for the provider that the request and its key belong to.
     #[error(
         "no upstream is configured for {titles}, and the request's key is not sent to another provider: add \
          `[upstreams.NAME]` with `format = \"{word}\"` and its `base_url` to the configuration, or name the upstream in \
          the path, /u/NAME/…"
     )]
     NoUpstream {
-        /// The titles of the formats that it would have to speak.
+        /// The titles of the formats that such an upstream would have to support.
         titles: String,
         /// The value of `format` for such an upstream.
         word: &'static str,
     },
-    /// There are upstreams of the request's provider, but their conditions are not met.
+    /// Upstreams of the request's provider exist, but the request does not meet their conditions.
     #[error(
         "no upstream is for this request: {0}; send what one of them is for, name the upstream in the path, /u/NAME/…, or \
          add `[upstreams.NAME]` without `for_models`, `for_headers` and `for_paths` to the configuration"
     )]
     NoConditionMet(String),
-    /// Its key does not permit it.
+    /// The client's key does not permit the request.
     #[error("{0}")]
     Key(KeyRefused),
-    /// It requires the admin key.
+    /// The request requires the admin key.
     #[error("this asks for the admin key: send it as `Authorization: Bearer KEY`")]
     AdminKeyRequired,
-    /// Admin access is required, and no admin key is set.
+    /// The request requires an admin key, but none is configured.
     #[error("this is closed, since the gateway has no admin key: set `admin_key` in its configuration")]
     NoAdminKey,
-    /// A budget does not admit it.
+    /// A budget does not admit the request.
     #[error("{0}")]
     Budget(NotAdmitted),
-    /// The upstream did not answer.
+    /// The upstream did not respond.
     #[error(
         "the upstream `{upstream}` at {address} cannot be reached ({error}): check that it runs and that its base_url is right"
     )]
@@ -176,7 +176,7 @@ pub(crate) enum Refusal {
     /// The upstream's response was incomplete.
     #[error("the answer of the upstream `{upstream}` was lost: {error}; send the request again")]
     AnswerLost { upstream: String, error: ReadError },
-    /// The upstream's response does not have its format.
+    /// The upstream's response is not in the expected format.
     #[error(
         "the upstream `{upstream}` answered {what} where a JSON answer was expected: check that its base_url points at an API and not at a page or proxy"
     )]
@@ -211,7 +211,7 @@ impl From<NoPlace> for Refusal {
 }
 
 impl Refusal {
-    /// Returns the refusal for an upstream that did not answer.
+    /// Returns the refusal for an upstream that did not respond.
     pub(crate) fn without_answer(upstream: &Upstream, error: UpstreamError) -> Self {
         let (name, address) = (upstream.name.clone(), upstream.base_url.to_string());
         match error {
@@ -254,7 +254,7 @@ impl Refusal {
         }
     }
 
-    /// Returns the type of the error: stable, for programs.
+    /// Returns the type of the error, which is stable for programs.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Malformed(Fault::HeadTooLong(_) | Fault::TooManyFields(_)) => "endmark_head_too_large",
@@ -302,13 +302,12 @@ impl Refusal {
         )
     }
 
-    /// Whether the reason is a failing store, or the database that it shares.
+    /// Whether the store or the shared database caused the refusal.
     fn is_of_store(&self) -> bool {
         matches!(self, Self::Store(_) | Self::Budget(NotAdmitted::StoreFails(_)))
     }
 
-    /// Returns the seconds after which to send the same request again, if time helps. The official clients wait that
-    /// long.
+    /// Returns the seconds after which the client should retry, if waiting helps. The official clients obey this.
     fn retry_after(&self) -> Option<u32> {
         match self {
             Self::Draining
@@ -323,7 +322,7 @@ impl Refusal {
     }
 }
 
-/// Returns the parts of a response to a request that was never read: its status, the seconds to wait, and its body.
+/// Returns the response to a request that was never read: the status, the retry delay in seconds, and the body.
 pub(crate) fn answer(refusal: &Refusal) -> (StatusCode, Option<u32>, Vec<u8>) {
     let status = refusal.status();
     let body = Chat.error_body(status.as_u16(), refusal.kind(), &said(refusal));
@@ -346,7 +345,7 @@ pub(crate) fn respond_to(id: &str, refusal: &Refusal, format: &dyn WireFormat) -
     response
 }
 
-/// Logs a refusal. While the store fails, it may be every request, so a line comes once in some seconds.
+/// Logs a refusal. If the store fails, every request may be refused, so only one line is logged every few seconds.
 fn log(request: Option<&str>, refusal: &Refusal) {
     static STORE_FAILS: Seldom = Seldom::new();
     let skipped = if refusal.is_of_store() { STORE_FAILS.skipped(Instant::now()) } else { Some(0) };
@@ -371,7 +370,8 @@ fn response(refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
     }
     if let Refusal::Budget(why) = refusal {
-        // A budget that is used up does not recover in a moment: an official client would retry again and again.
+        // A used-up budget does not recover within seconds. Without this header, an official client would
+        // keep retrying.
         let should_retry = if refusal.retry_after().is_some() { "true" } else { "false" };
         response.headers_mut().insert("x-should-retry", HeaderValue::from_static(should_retry));
         why.write_rate(format, response.headers_mut());
@@ -400,11 +400,11 @@ fn add(
     }
 }
 
-/// Marks a response as an error of the gateway's own with this type, for the metrics.
+/// Marks a response as the gateway's own error of this type, for the metrics.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Refused(pub(crate) &'static str);
 
-/// Returns an error in the form of the format's provider.
+/// Returns an error in the provider's format.
 pub(crate) fn error_response(
     format: &dyn WireFormat,
     status: StatusCode,

@@ -1,7 +1,7 @@
-//! Sessions whose credential changes, such as that of an OAuth client every hour.
+//! Warns about sessions whose credential changes, for example that of an OAuth client every hour.
 //!
-//! The gateway cannot know that two tokens belong to one client: only their issuer can verify their content. So a
-//! session starts again with each token. Its user would not notice that, so a warning is logged occasionally.
+//! The gateway cannot know that two tokens belong to the same client, because only the issuer can verify
+//! them. So each new token starts a new session. The user would not notice this, so a warning is occasionally logged.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -9,13 +9,13 @@ use std::hash::BuildHasher;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The most sessions that are remembered. If there are more, all are forgotten.
+/// Maximum number of remembered sessions. Beyond it, all are forgotten.
 const MAX_SESSIONS: usize = 4_096;
 
-/// For the whole gateway: repeating a warning for each session adds nothing.
+/// Minimum time between two warnings of the gateway. A warning for each session would add nothing.
 const WARNING_INTERVAL: Duration = Duration::from_hours(1);
 
-/// The last credential of each named session.
+/// Remembers the last credential of each named session.
 #[derive(Debug, Default)]
 pub(crate) struct Rotations {
     hasher: RandomState,
@@ -24,13 +24,13 @@ pub(crate) struct Rotations {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Hashes of sessions and of credentials.
+    /// The hash of each session with the hash of its credential.
     credentials: HashMap<u64, u64>,
     warned: Option<Instant>,
 }
 
 impl Rotations {
-    /// Records the credential of a session with this name, and logs a warning if it has changed.
+    /// Records the credential of a named session, and logs a warning if it has changed.
     pub(crate) fn note(&self, session: &str, credential: &str) {
         if self.is_to_be_warned_of(session, credential, Instant::now()) {
             tracing::warn!(

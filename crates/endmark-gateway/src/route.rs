@@ -14,16 +14,16 @@ use provider::Meant;
 
 pub(crate) use model::named;
 
-/// The destination of a request that is not for one of the gateway's own pages.
+/// The destination of a request, except for the gateway's own pages.
 #[derive(Debug)]
 pub(crate) enum Route<'a> {
-    /// A reply that can be read, in the format of its path, at an upstream.
+    /// A request for a reply, in the format of its path, to an upstream.
     Reply(Target<'a>, AddressedFormat),
     /// Any other path of an upstream.
     PassThrough(Target<'a>),
     /// An unknown path below `/u/`.
     Unknown(String),
-    /// A request with a key for a provider without an upstream.
+    /// A request with a key for a provider that has no upstream.
     Unserved(Refusal),
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Target<'a> {
 }
 
 impl Route<'_> {
-    /// Returns the name of its upstream, if it has one.
+    /// Returns the upstream's name if the path contains it.
     pub(crate) fn upstream(&self) -> Option<&str> {
         match self {
             Self::Reply(target, _) | Self::PassThrough(target) => Some(&target.upstream.name),
@@ -50,7 +50,7 @@ impl Target<'_> {
         self.path_and_query.split('?').next().unwrap_or_default()
     }
 
-    /// Returns it without the client's key, which may be in the query, if the upstream has a key of its own.
+    /// Returns the target without the client's key in the query, if the upstream has its own key.
     pub(crate) fn without_credential(&self) -> Self {
         let with_query = self.path_and_query.split_once('?').filter(|_| self.upstream.api_key.is_some());
         let path_and_query = match with_query {
@@ -63,14 +63,14 @@ impl Target<'_> {
         Self { upstream: self.upstream, path_and_query }
     }
 
-    /// Returns its address.
+    /// Returns the URL of the target.
     pub(crate) fn locate(&self) -> Result<Uri, Refusal> {
         if has_dot_segment(&self.path_and_query) {
             return Err(Refusal::BadRequest(
                 "a path with a segment `.` or `..` is not forwarded: send the resolved path".to_owned(),
             ));
         }
-        // Without its query, which may have a key.
+        // Without the query, which may contain a key.
         let path = self.path();
         let base_url = self.upstream.read_base_url();
         let uri = base_url.locate(&self.path_and_query).map_err(|error| {
@@ -86,17 +86,17 @@ impl Target<'_> {
     }
 }
 
-/// Paths that belong to no provider's API, where a person or a monitor looks for the gateway's own pages. At a named
-/// upstream, below `/u/NAME/`, they are passed on.
+/// Paths outside of all providers' APIs where a person or a monitor looks for the gateway's own pages. At a
+/// named upstream, below `/u/NAME/`, they are forwarded.
 pub(crate) const SIGNPOSTS: [&str; 3] = ["/", "/health", "/metrics"];
 
-/// Whether the gateway itself answers here.
+/// Whether the gateway answers this path itself.
 pub(crate) fn is_own(path: &str) -> bool {
     path == "/endmark" || path.starts_with("/endmark/") || SIGNPOSTS.contains(&path)
 }
 
-/// Finds the destination of `method` on `uri`, for a client with these headers that requests this model. The upstream
-/// comes from the configuration alone; nothing in a request can name another host.
+/// Finds the destination of a request with this method, URI, headers and model. Upstreams come only from the
+/// configuration; a request cannot name another host.
 pub(crate) fn find<'a>(
     gateway: &'a Gateway,
     method: &Method,
@@ -151,8 +151,8 @@ pub(crate) fn find<'a>(
     }
 }
 
-/// Returns the format of a request, whether it is for a reply or for another service of the same provider. Without
-/// evidence it is the first format.
+/// Returns the format of a request, whether it is for a reply or for another service of the same provider. If
+/// nothing indicates a format, it is the first one.
 pub(crate) fn format_of(uri: &Uri, headers: &HeaderMap) -> &'static dyn WireFormat {
     Meant::by(model::at_upstream(uri.path()), uri.query(), headers).format()
 }
@@ -162,12 +162,12 @@ fn no_upstream(format: &dyn WireFormat) -> Refusal {
     Refusal::NoUpstream { titles: titles.join(" or "), word: format.provider().name }
 }
 
-/// Whether a path has a dot segment in any spelling that some server understands. Servers would resolve it
-/// differently, so no rule can apply to it.
+/// Whether a path contains a dot segment in any spelling that a server may accept. Servers resolve dot
+/// segments differently, so no rule can be applied safely.
 fn has_dot_segment(path_and_query: &str) -> bool {
     let path = path_and_query.split('?').next().unwrap_or_default();
     if !path.contains(['.', '%']) {
-        // In no spelling.
+        // The path contains no dot segment in any spelling.
         return false;
     }
     let mut path = path.to_ascii_lowercase();

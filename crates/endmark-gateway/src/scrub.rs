@@ -1,7 +1,7 @@
-//! The last line of defence: removes known secrets, in any form, from everything that Endmark writes.
+//! Removes known secrets, in any encoding, from everything that Endmark writes. It is the last line of defence.
 //!
-//! The first line is the type `Secret`, which cannot be printed. This one is for the output of others: an upstream
-//! that repeats a key in its error, a library that logs what it sends.
+//! The first line is the type `Secret`, which cannot be printed. This module handles text from others: an
+//! upstream that repeats a key in an error, or a library that logs what it sends.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,34 +14,35 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use endmark_store::Scrub;
 use memchr::memmem;
 
-/// The replacement of a secret.
+/// Replaces a secret.
 const SCRUBBED: &str = "***";
 
-/// A shorter secret would match everywhere, and is not a real one.
+/// Minimum length of a secret. A shorter one is not realistic and would match everywhere.
 const MIN_SECRET_BYTES: usize = 6;
 
-/// From this length on one pass over a text justifies an automaton.
+/// Minimum length of a text for which building an automaton pays off.
 const LONG_TEXT_BYTES: usize = 16 * 1024;
 
-/// How often a text may be percent-encoded: an address in an address is encoded twice.
+/// How many layers of percent-encoding are decoded. A URL inside another URL is encoded twice.
 const PERCENT_LAYERS: usize = 2;
 
 /// Finds secrets and removes them.
 #[derive(Clone, Default)]
 pub struct Scrubber {
     secrets: Vec<String>,
-    /// The bytes of the shortest secret. All its forms are at least as long, so a shorter text has no secret.
+    /// The length of the shortest secret in bytes. All encodings are at least as long, so a shorter text
+    /// contains no secret.
     shortest: usize,
-    /// The forms of all secrets, built for the first text that may have one.
+    /// The encodings of all secrets, computed for the first text that may contain one.
     forms: OnceLock<Vec<String>>,
-    /// Finds any of them in one pass. Building it takes longer than reading a request, so it is only built for a long
-    /// text, or after a secret was found.
+    /// Finds all encodings in one pass. Building it takes longer than reading a request, so it is built only
+    /// for a long text, or after a secret was found.
     automaton: OnceLock<Option<AhoCorasick>>,
 }
 
 impl Scrubber {
-    /// Matches these secrets unchanged, in base64 (also as a part of a longer text), and percent-encoded once or
-    /// twice.
+    /// Matches these secrets unchanged, in base64 (also inside a longer base64 text), and percent-encoded
+    /// once or twice.
     ///
     /// ```
     /// let scrubber = endmark_gateway::Scrubber::new(["sk-secret"]);
@@ -52,7 +53,7 @@ impl Scrubber {
         let mut known: Vec<String> = Vec::new();
         for secret in secrets {
             let secret = secret.as_ref();
-            // A client's key is often the upstream's.
+            // A client's key is often the same as the upstream's.
             if secret.len() >= MIN_SECRET_BYTES && !known.iter().any(|other| other == secret) {
                 known.push(secret.to_owned());
             }
@@ -61,7 +62,7 @@ impl Scrubber {
         Self { secrets: known, shortest, ..Self::default() }
     }
 
-    /// Returns the text without them.
+    /// Returns the text without secrets.
     pub fn scrub<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.scrub_bytes(text.as_bytes()) {
             Cow::Borrowed(_) => Cow::Borrowed(text),
@@ -69,7 +70,7 @@ impl Scrubber {
         }
     }
 
-    /// As `scrub`, for bytes that need not be text.
+    /// Like `scrub`, for bytes that need not be text.
     pub fn scrub_bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         if self.secrets.is_empty() || bytes.len() < self.shortest {
             return Cow::Borrowed(bytes);
@@ -98,7 +99,7 @@ impl Scrubber {
         Cow::Owned(scrubbed)
     }
 
-    /// Returns where the secrets are in these bytes, without decoding.
+    /// Returns the positions of secrets in these bytes, without percent-decoding.
     fn places(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let forms = self.forms.get_or_init(|| self.secrets.iter().flat_map(|secret| forms(secret)).collect());
         let is_short = bytes.len() < LONG_TEXT_BYTES && self.automaton.get().is_none();
@@ -112,15 +113,15 @@ impl Scrubber {
     }
 }
 
-/// Percent-decoded bytes, and the position of each in the encoded ones.
+/// Percent-decoded bytes, and the position of each byte in the encoded text.
 struct Decoded {
     bytes: Vec<u8>,
-    /// One more than there are bytes: the last is the end.
+    /// The start of each byte in the encoded text. An additional last element is the end of the text.
     starts: Vec<usize>,
 }
 
 impl Decoded {
-    /// Decodes everything that is encoded, in any case of hexadecimal digits. Returns `None` if nothing is.
+    /// Percent-decodes a text, with hexadecimal digits in either case. Returns `None` if nothing is encoded.
     fn of(bytes: &[u8]) -> Option<Self> {
         memmem::find(bytes, b"%")?;
         let mut decoded =
@@ -136,7 +137,7 @@ impl Decoded {
         (decoded.bytes.len() < bytes.len()).then_some(decoded)
     }
 
-    /// Decodes again, for what was encoded twice.
+    /// Decodes a second time, for text that was encoded twice.
     fn again(&self) -> Option<Self> {
         let mut inner = Self::of(&self.bytes)?;
         for start in &mut inner.starts {
@@ -145,13 +146,13 @@ impl Decoded {
         Some(inner)
     }
 
-    /// Returns the encoded range of a decoded one.
+    /// Returns the range in the encoded text of a range in the decoded text.
     fn source(&self, place: &Range<usize>) -> Range<usize> {
         self.starts[place.start]..self.starts[place.end]
     }
 }
 
-/// Returns the byte that two hexadecimal digits mean.
+/// Returns the value of two hexadecimal digits.
 fn value_of_hex(digits: &[u8]) -> Option<u8> {
     digits.iter().try_fold(0, |value, digit| {
         let digit = char::from(*digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok())?;
@@ -165,7 +166,7 @@ impl fmt::Debug for Scrubber {
     }
 }
 
-/// The secrets of the configuration, and those of one request. None of them is stored, logged or traced.
+/// The secrets of the configuration and of one request, none of which may be stored, logged or traced.
 #[derive(Debug, Clone)]
 pub(crate) struct Secrets {
     pub(crate) of_settings: Arc<Scrubber>,
@@ -181,8 +182,8 @@ impl Scrub for Secrets {
     }
 }
 
-/// Returns a secret in each form except percent-encoding, without duplicates: most keys are the same in both base64
-/// alphabets, and each form is searched for in everything that a request leaves.
+/// Returns the encodings of a secret other than percent-encoding, without duplicates. Most keys are equal in
+/// both base64 alphabets, and each form costs a search in everything that is written.
 fn forms(secret: &str) -> Vec<String> {
     let mut forms = Vec::with_capacity(8);
     forms.push(secret.to_owned());
@@ -194,12 +195,12 @@ fn forms(secret: &str) -> Vec<String> {
     forms
 }
 
-/// Returns the invariant part of its base64 in any context: three alignments, two alphabets.
+/// Returns the part of the base64 text that does not depend on the context: for three alignments and two alphabets.
 fn in_base64(secret: &str) -> impl Iterator<Item = String> {
     let shifted = [&[0, 0], secret.as_bytes()].concat();
     (0..3).flat_map(move |before| {
         let shifted = &shifted[2 - before..];
-        // The characters that also depend on the context before or after it.
+        // Omit the characters that also depend on the bytes before or after.
         let (first, last) = ((before * 8).div_ceil(6), shifted.len() * 8 / 6);
         let mut form = STANDARD_NO_PAD.encode(shifted);
         form.truncate(last);
@@ -251,7 +252,7 @@ mod tests {
 
     #[test]
     fn each_form_is_there_once() {
-        // It has only letters and digits, which are the same in both base64 alphabets.
+        // The secret has only letters and digits, which are equal in both base64 alphabets.
         assert_eq!(forms("canary").len(), 4, "{:?}", forms("canary"));
         let forms = forms(SECRET);
         assert!(forms.iter().enumerate().all(|(at, form)| !forms[..at].contains(form)), "{forms:?}");

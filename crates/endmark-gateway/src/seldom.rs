@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// Minimum time between two lines.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Events of which one in some seconds is logged.
+/// Counts events, of which at most one is logged per interval.
 #[derive(Debug)]
 pub(crate) struct Seldom(Mutex<(Option<Instant>, u64)>);
 
@@ -15,7 +15,7 @@ impl Seldom {
         Self(Mutex::new((None, 0)))
     }
 
-    /// Counts an event. If it is to be logged, returns how many events before it were not.
+    /// Counts an event. If it should be logged, returns how many events before it were not logged.
     pub(crate) fn skipped(&self, now: Instant) -> Option<u64> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (last, skipped) = *state;

@@ -1,5 +1,5 @@
-//! What is done for a conversation on its way to an upstream: the results of tools are capped (CX-5), and its older part
-//! is condensed (CX-1, CX-2). What is left out is kept in the store, and what stands for it is remembered, so that the same
+//! Changes a conversation on its way to an upstream: caps tool results (CX-5), and condenses the older part
+//! (CX-1, CX-2). The omitted content is kept in the store. The replacements are remembered, so that the same
 //! conversation has the same bytes in every later request.
 
 mod keep;
@@ -18,14 +18,14 @@ pub(crate) use results::{CappedRequest, cap_results};
 pub(crate) use summaries::{Compaction, Condensed, Summary, compact, compact_refused};
 pub(crate) use summariser::Summariser;
 
-/// What is remembered of all conversations.
+/// What the gateway remembers about all conversations.
 #[derive(Default)]
 pub(crate) struct Shaping {
     results: results::Memory,
     summaries: summaries::Memory,
 }
 
-/// Whose request it is, and what it may be changed with.
+/// The request's client and upstream, and the means to change the request.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) shaping: &'a Shaping,
@@ -39,12 +39,12 @@ pub(crate) struct Subject<'a> {
     pub(crate) session: &'a str,
     /// The upstream that the request is for.
     pub(crate) upstream: &'a str,
-    /// The model that may be asked what happened in a part that is condensed.
+    /// The model that may summarise a part that is condensed.
     pub(crate) summariser: Option<Summariser<'a>>,
 }
 
 impl Subject<'_> {
-    /// Returns the only owner who can read the kept parts of the request.
+    /// Returns the owner of the kept parts, who alone can read them.
     fn owner(&self) -> String {
         owner(self.credential)
     }

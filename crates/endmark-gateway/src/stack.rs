@@ -1,7 +1,7 @@
 //! The request path from top to bottom: each line of [`reply_to`] is a stage, a module of `stage`.
 //!
-//! A stage takes the result of the previous one, and none uses a later one. From the head of a stream on, its stages
-//! run while its body is read: see [`stream`].
+//! A stage takes the result of the previous one and does not use later ones. After the head of a stream, the
+//! remaining stages run while its body is read: see [`stream`].
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -43,7 +43,7 @@ pub(crate) async fn respond(
     format: &'static dyn WireFormat,
 ) -> Response<AnyBody> {
     let mut refusable = Refusable::new(&gateway, format);
-    // Before any of the body is read.
+    // Check the key before any of the body is read.
     let key = match gateway.own_key(request.headers(), request.uri()).await {
         Ok(key) => key,
         Err(refusal) => return refusable.refuse(&refusal),
@@ -87,7 +87,7 @@ pub(crate) async fn respond(
     answered.unwrap_or_else(|refusal| refusable.refuse(&refusal))
 }
 
-/// Whether a client with this key may make this request, and what remains to be checked in its body.
+/// Whether a client with this key may make this request, and what remains to be checked in the body.
 fn admitted(
     gateway: &Gateway,
     key: Option<&OwnKey>,
@@ -95,7 +95,7 @@ fn admitted(
     request: &Request<Incoming>,
 ) -> Result<Passage, Refusal> {
     let (Route::Reply(target, _) | Route::PassThrough(target)) = route else { return Ok(Passage::Open) };
-    // A key of the gateway's own is useless at an upstream.
+    // A key of the gateway is invalid at an upstream, which therefore needs its own.
     if key.is_some() && target.upstream.api_key.is_none() {
         return Err(KeyRefused::NoUpstreamKey(target.upstream.name.clone()).into());
     }
@@ -106,7 +106,7 @@ fn admitted(
     Ok(passage)
 }
 
-/// Whether a request runs a model, as far as its head shows.
+/// Whether a request runs a model, judging by its head.
 fn is_call(method: &Method, path: &str) -> bool {
     method == Method::POST
         && !paths::read("POST", path, None).is_ok_and(|known| matches!(known.cost, Cost::Free))
@@ -140,17 +140,17 @@ async fn reply_to(
     rest.instrument(span).await
 }
 
-/// The client's reply, before any of it is mended.
+/// The client's reply before recovery.
 enum Replied {
-    /// It needs no recovery.
+    /// The reply needs no recovery.
     Passed(Response<AnyBody>),
-    /// The beginning of a stream.
+    /// The reply is a stream that has begun.
     Streamed(Box<Exchange>, Response<AnyBody>),
     Whole(Box<Observed>),
 }
 
-/// Requests replies until one is for the client: a lost one is requested again, and the model's calls of
-/// `endmark_read` are answered here.
+/// Requests replies until one is for the client. A lost reply is requested again, and the gateway answers the
+/// model's calls of `endmark_read`.
 async fn replied(reserved: Box<Exchange>) -> Result<Replied, Refusal> {
     let mut delivered = deliver(reserved).await?;
     loop {
@@ -172,20 +172,20 @@ async fn replied(reserved: Box<Exchange>) -> Result<Replied, Refusal> {
     }
 }
 
-/// Answers with a stream's head at once. The rest follows as it arrives.
+/// Responds at once with the head of a stream. The body follows as it arrives.
 fn streamed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Response<AnyBody> {
     let (mut head, upstream) = answer.into_parts();
-    // Its end is unknown, so nothing can be stated about the whole.
+    // The end of the stream is unknown, so headers must not describe the whole body.
     of_another_body(&mut head.headers);
     if exchange.work.take().is_some() && exchange.attempt.request.body().len() >= LARGE_BYTES {
-        // Parse the tools here, on a separate thread.
+        // Parse the tool schemas now, on a separate thread.
         let _ = exchange.tool_schema("");
     }
     let body = made(exchange.gateway.settings.limits.stream_bytes, |outlet| {
         let relaying = async move {
             let mut client = ClientStream::new(outlet);
             match stream(&mut exchange, upstream, &mut client).await {
-                // No client takes it for a whole reply.
+                // An error breaks off the stream, so no client takes it for a whole reply.
                 Ok(End::Broken) => Err("the upstream broke off".into()),
                 Ok(End::Orderly) | Err(ClientGone) => Ok(()),
             }
@@ -197,13 +197,13 @@ fn streamed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Response<
 
 /// How the client's stream ends.
 enum End {
-    /// As its protocol requires, with or without an error event.
+    /// As the protocol requires, with or without an error event.
     Orderly,
-    /// By breaking off, since it was passed on unread, including its end.
+    /// Broken off, because the stream was forwarded unread and broke off upstream.
     Broken,
 }
 
-/// The stages of a stream, while its client reads it.
+/// Runs the stages of a stream while the client reads it.
 async fn stream(
     exchange: &mut Exchange,
     upstream: AnyBody,

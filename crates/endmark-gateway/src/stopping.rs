@@ -1,6 +1,6 @@
-//! The stages of stopping the gateway.
+//! The stages of the gateway's shutdown.
 //!
-//! No task waits for a stage: each connection is woken when one is reached, and tells its current work to react.
+//! No task waits for a stage. Each stage wakes the connections, which notify their current work.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -14,45 +14,45 @@ use crate::work;
 /// The stages, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
-    /// Nothing new begins.
+    /// No new work begins.
     Draining = 1,
-    /// What is still in progress ends now, as well as possible.
+    /// Work in progress ends now, with a message to the client if possible.
     Interrupted = 2,
-    /// Every connection ends, whatever it does.
+    /// Every connection ends, whatever it is doing.
     Over = 3,
 }
 
-/// The current stage.
+/// The current stage of the shutdown.
 #[derive(Debug, Default)]
 pub(crate) struct Stopping {
-    /// 0 while it serves.
+    /// The stage; 0 while the gateway serves.
     stage: AtomicU8,
     reached: watch::Sender<()>,
 }
 
-/// The gateway stopped before the work was done.
+/// Error: the gateway was stopped before the work was done.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Interrupted;
 
 impl Stopping {
-    /// Reaches this stage, and notifies all subscribers.
+    /// Enters this stage, and notifies all subscribers.
     pub(crate) fn reach(&self, stage: Stage) {
         self.stage.fetch_max(stage as u8, Ordering::AcqRel);
         work::nudge();
         self.reached.send_replace(());
     }
 
-    /// Subscribes to the stages that are reached from now on.
+    /// Subscribes to later stages.
     pub(crate) fn stages(&self) -> watch::Receiver<()> {
         self.reached.subscribe()
     }
 
-    /// Whether this stage is reached.
+    /// Whether this stage has been entered.
     pub(crate) fn has_reached(&self, stage: Stage) -> bool {
         self.stage.load(Ordering::Acquire) >= stage as u8
     }
 
-    /// Does this work. It is abandoned if the gateway is interrupted while it waits.
+    /// Runs this work, and abandons it if the gateway is interrupted meanwhile.
     pub(crate) async fn unless_interrupted<F>(&self, mut work: Pin<&mut F>) -> Result<F::Output, Interrupted>
     where
         F: Future,

@@ -1,25 +1,25 @@
-//! Which response continues which: the client of a stream knows the id at its beginning, and its server has the whole
-//! reply under the id of the answer that completed it.
+//! Maps the ids of responses that were completed by another response. The client of a stream knows the id at
+//! the beginning, but the server has the complete reply under the id of the response that completed it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The most responses that are remembered. The oldest are forgotten.
+/// Maximum number of remembered responses. The oldest are forgotten.
 const MAX_RESPONSES: usize = 8_192;
 
-/// No id is longer.
+/// Maximum length of a remembered id in bytes. Real ids are shorter.
 const MAX_ID_BYTES: usize = 256;
 
-/// The owner of a response: an id is worthless to any other client.
+/// A response id with its owner. The id means nothing for other clients.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Owned {
     upstream: String,
-    /// The hash of the credential of its request, if there was one.
+    /// The hash of the credential in the request, if there was one.
     credential: Option<String>,
     id: String,
 }
 
-/// The responses that were completed by another one, as far as there is room.
+/// Responses that were completed by another one.
 #[derive(Debug, Default)]
 pub(crate) struct Successors {
     known: Mutex<Known>,
@@ -28,12 +28,12 @@ pub(crate) struct Successors {
 #[derive(Debug, Default)]
 struct Known {
     last: HashMap<Owned, String>,
-    /// The oldest first.
+    /// All entries, oldest first.
     order: VecDeque<Owned>,
 }
 
 impl Successors {
-    /// Records that this response is whole under another id.
+    /// Records that this response is complete under another id.
     pub(crate) fn note(&self, upstream: &str, credential: Option<&str>, id: &str, last: &str) {
         if id == last || id.len() > MAX_ID_BYTES || last.len() > MAX_ID_BYTES {
             return;
@@ -50,7 +50,7 @@ impl Successors {
         }
     }
 
-    /// Returns the id under which the upstream has the whole of this response, if it differs.
+    /// Returns the id under which the upstream has the complete response, if it differs.
     pub(crate) fn of(&self, upstream: &str, credential: Option<&str>, id: &str) -> Option<String> {
         let known = self.lock();
         known.last.get(&Owned::new(upstream, credential, id)).cloned()

@@ -1,8 +1,8 @@
-//! Spans of requests and of their upstream calls, for trace collectors.
+//! Spans of requests and upstream calls, for trace collectors.
 //!
-//! They have a target of their own, so that no log needs them: without a collector they cost one check. Names follow
-//! OpenTelemetry's semantic conventions for HTTP and for generative models. They contain no text of a conversation,
-//! no header, no query and no message of an upstream.
+//! The spans have a separate target, so that logs do not contain them. Without a collector, each costs one
+//! check. Names follow OpenTelemetry's semantic conventions for HTTP and for generative models. Spans contain
+//! no text of a conversation, no header, no query and no message of an upstream.
 
 use endmark_recovery::{Ending, Judgement, Stop};
 use endmark_store::CallStarted;
@@ -16,8 +16,8 @@ use crate::api::Api;
 /// The target of every span that is only for traces.
 pub const SPANS: &str = "telemetry";
 
-/// Starts the span of a request for a reply, from its admission to the end of its reply. It continues the client's
-/// own trace, if there is one.
+/// Starts the span of a request for a reply, from its admission to the end of the reply. It continues the
+/// client's own trace, if there is one.
 pub(crate) fn request(id: &str, upstream: &str, api: &Api, streamed: bool, client: &HeaderMap) -> Span {
     let span = tracing::info_span!(
         target: SPANS,
@@ -80,15 +80,15 @@ pub(crate) fn call(of: &Span, api: &Api, started: &CallStarted) -> Span {
     )
 }
 
-/// A finished upstream call, as traces need it.
+/// The data of a finished upstream call for traces.
 pub(crate) struct CallOver<'a> {
     pub(crate) ending: Ending,
     pub(crate) stop: Option<Stop>,
-    /// The upstream's stop reasons of its choices.
+    /// The upstream's stop reason of each choice.
     pub(crate) finish_words: &'a [String],
     pub(crate) judged: Option<Judgement>,
     pub(crate) usage: Option<&'a Usage>,
-    /// The model named in the answer.
+    /// The model named in the response.
     pub(crate) model: Option<&'a str>,
     pub(crate) status: Option<StatusCode>,
     /// Microseconds until the first byte of the response.
@@ -143,7 +143,7 @@ pub(crate) fn call_ended(span: &Span, end: &CallOver<'_>) {
     }
 }
 
-/// Records the stop reasons of the choices: a list, which no field of a span can be.
+/// Records the stop reasons. They are a list, which a span's field cannot be.
 #[cfg(feature = "otel")]
 fn finished(span: &Span, words: &[String]) {
     use opentelemetry::{Array, Value};
@@ -158,7 +158,7 @@ fn finished(span: &Span, words: &[String]) {
 #[cfg(not(feature = "otel"))]
 fn finished(_: &Span, _: &[String]) {}
 
-/// Converts a number for traces, which only have signed ones.
+/// Converts a number for traces, which support only signed integers.
 fn count(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -173,14 +173,14 @@ fn goes_on(span: &Span, client: &HeaderMap) {
     }
     let context =
         opentelemetry::global::get_text_map_propagator(|propagator| propagator.extract(&Carrier(client)));
-    // Without a collector, a span has no place in a trace.
+    // Setting the parent fails only without a collector.
     let _ = span.set_parent(context);
 }
 
 #[cfg(not(feature = "otel"))]
 fn goes_on(_: &Span, _: &HeaderMap) {}
 
-/// Reads trace context from a client's headers.
+/// Extracts the trace context from a client's headers.
 #[cfg(feature = "otel")]
 struct Carrier<'a>(&'a HeaderMap);
 

@@ -11,38 +11,38 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::settings::TlsFiles;
 
-/// Why a listener cannot use TLS. Each message names the file and says what to do.
+/// Why a listener cannot use TLS. Each message contains the file and the next step.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read, or is not PEM.
     #[error("the {what} `{}` cannot be read: {why}", path.display())]
     Unreadable {
-        /// Which of the two files.
+        /// Describes which of the two files it is.
         what: &'static str,
-        /// Its path.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
-    /// The file has no certificate.
+    /// The file contains no certificate.
     #[error("the certificate `{}` has no CERTIFICATE section: give it the chain in PEM, its own certificate first", .0.display())]
     NoCertificate(PathBuf),
-    /// The two do not belong together, or are of an unknown kind.
+    /// The certificate and the key do not match, or have an unsupported type.
     #[error("the certificate `{}` cannot be used with the key `{}`: {why}", certificate.display(), key.display())]
     Unusable {
-        /// The certificate's file.
+        /// The path of the certificate's file.
         certificate: PathBuf,
-        /// The key's file.
+        /// The path of the key's file.
         key: PathBuf,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
 }
 
-/// Makes the acceptor of TLS connections.
+/// Creates the acceptor for TLS connections.
 ///
 /// # Errors
-/// [`TlsError`] for unusable files.
+/// [`TlsError`] if the files cannot be used.
 pub(crate) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
     let certificates = certificates(&files.certificate)?;
     let pem = read("key", &files.key)?;

@@ -1,8 +1,8 @@
-//! When work runs, so that it costs few wake-ups: timers that wake no task, and work that runs in the turn of the
-//! connection that waits for it.
+//! Schedules work so that it causes few wake-ups: timers that do not wake a task, and work that is polled
+//! inside the connection that waits for it.
 //!
-//! Passing a small request between tasks, and setting timers that are the next to fire, costs more than all other
-//! work for it. `bench/gateway` measures what this room saves.
+//! Passing a small request between tasks, and setting timers that are the next to fire, costs more than all
+//! other work for it. `bench/gateway` measures the savings.
 
 mod again;
 mod alarm;

@@ -1,4 +1,4 @@
-//! Calls to upstreams: the client, and the headers in both directions.
+//! Calls to upstreams: the HTTP client, and the headers in both directions.
 
 mod claims;
 mod client;

@@ -1,4 +1,4 @@
-//! Events that are sent to the user's address: budgets that are nearly used up, and other reports of a program.
+//! Sends events to the user's address: budgets that are nearly used up, and reports of supervised programs.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -16,20 +16,20 @@ use crate::causes::with_causes;
 use crate::settings::{BaseUrl, Secret, Upstream};
 use crate::upstream::{ClientError, Connector};
 
-/// The most events in the queue. A further one is dropped and logged.
+/// Maximum events in the queue. Further events are dropped and logged.
 const QUEUE: usize = 256;
 
 /// The time limit of each try.
 const TRY_TIME: Duration = Duration::from_secs(10);
 
-/// The waits before a failed event is sent again.
+/// The pauses before a failed event is sent again.
 const WAITS: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(20)];
 
-/// The header with the HMAC-SHA256 of the body under the secret, as `sha256=` and hexadecimal digits.
+/// The header with the HMAC-SHA256 of the body: `sha256=` and hexadecimal digits.
 const SIGNATURE: &str = "x-endmark-signature";
 
-/// Sends events as JSON by POST, in order. The sender never waits: an event is queued, retried if that may help, and
-/// otherwise dropped with a line in the log.
+/// Sends events as JSON by POST, in order. The caller never waits: an event is queued, and retried if that
+/// may help. Otherwise it is dropped and logged.
 ///
 /// ```
 /// use std::time::Duration;
@@ -55,21 +55,21 @@ struct Inner {
     pending: watch::Sender<usize>,
 }
 
-/// How events are sent.
+/// Sends events to one address.
 #[derive(Clone)]
 struct Sender {
     client: legacy::Client<Connector, Full<Bytes>>,
     connector: Connector,
     address: Uri,
     secret: Option<Secret>,
-    /// The wait before each retry.
+    /// The pause before each retry.
     waits: [Duration; 3],
 }
 
-/// Why nothing can be sent to an address.
+/// Why a webhook cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookError {
-    /// It is invalid. It may have a secret, and is not repeated.
+    /// The address is invalid. The error does not repeat it, because it may contain a secret.
     #[error("the address of the webhook cannot be used ({0}): use one like https://example.com/hook")]
     Address(&'static str),
     /// Connections cannot be prepared.
@@ -78,10 +78,10 @@ pub enum WebhookError {
 }
 
 impl Webhook {
-    /// Makes a webhook for this address. Its bodies are signed if there is a secret.
+    /// Creates a webhook for this address. Bodies are signed if there is a secret.
     ///
     /// # Errors
-    /// [`WebhookError`] if nothing can be sent there.
+    /// [`WebhookError`] if the address cannot be used.
     pub fn new(address: &str, secret: Option<Secret>) -> Result<Self, WebhookError> {
         Self::waiting(address, secret, WAITS)
     }
@@ -116,7 +116,7 @@ impl Webhook {
         }
     }
 
-    /// Waits until everything queued was sent or dropped, at most this long. Returns whether it was.
+    /// Waits until all queued events were sent or dropped, but at most this long. Returns whether all were.
     pub async fn flush(&self, within: Duration) -> bool {
         let mut pending = self.0.pending.subscribe();
         tokio::time::timeout(within, pending.wait_for(|pending| *pending == 0))
@@ -125,7 +125,7 @@ impl Webhook {
     }
 }
 
-/// Sends events one after the other, until there can be no more.
+/// Sends events one after the other, until the queue is closed.
 async fn deliver(sender: Sender, mut events: mpsc::Receiver<Bytes>, pending: watch::Sender<usize>) {
     while let Some(event) = events.recv().await {
         let mut waits = sender.waits.into_iter();
@@ -145,7 +145,7 @@ async fn deliver(sender: Sender, mut events: mpsc::Receiver<Bytes>, pending: wat
     }
 }
 
-/// Why an event did not arrive.
+/// Why an event could not be delivered.
 struct Failed {
     why: String,
     /// Whether a retry may help.
@@ -171,7 +171,7 @@ impl Sender {
         let exchange = async {
             let answer = self.client.request(request).await.map_err(|error| broken(with_causes(&error)))?;
             let status = answer.status();
-            // The connection can be used again once its body is read. Its content does not matter.
+            // Read the body so that the connection can be used again. Its content does not matter.
             drop(answer.into_body().frame().await);
             if status.is_success() {
                 return Ok(());

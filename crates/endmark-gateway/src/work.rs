@@ -1,9 +1,10 @@
 //! Runs work on large inputs away from the threads that serve other connections.
 //!
-//! A future that runs [`Apart`] can state at any point that its input is [`large`]. From there on each of its polls
-//! runs on a thread of a pool, until the guard is dropped. So every stage keeps its plain code, and none can delay
-//! other clients. The process has one pool with a permit for each processor. When a client disconnects, its future is
-//! dropped. Work that checks [`is_stopped`] then ends soon and returns its permit. Small inputs cost nothing.
+//! A future that runs in [`Apart`] can declare at any point that its input is [`large`]. From then on it is
+//! polled on a thread of a pool, until the guard is dropped. So every stage remains ordinary code, and none
+//! can delay other clients. The process has one pool with a permit for each processor. When a client
+//! disconnects, its future is dropped. Work that checks [`is_stopped`] then ends soon and releases its
+//! permit. Small inputs cause no overhead.
 
 mod apart;
 
@@ -17,17 +18,18 @@ use tokio::sync::Semaphore;
 
 pub(crate) use apart::Apart;
 
-/// From this size on, inputs are processed apart: smaller JSON is read and edited in less than five milliseconds.
+/// Minimum size of an input that is processed in the pool. Smaller JSON is read and edited in less than five
+/// milliseconds.
 pub(crate) const LARGE_BYTES: usize = 256 * 1024;
 
-/// How much longer counting tokens, and shortening results, takes per byte than reading and editing.
+/// How many times longer counting tokens and shortening results take per byte than reading and editing.
 pub(crate) const SLOW_FACTOR: usize = 8;
 
 /// What the current thread does.
 enum Current {
-    /// Nothing that can run apart.
+    /// Nothing that could be moved to the pool.
     Nothing,
-    /// It polls a future on an async worker, which may have asked to be polled apart.
+    /// It polls a future on an async worker. The future may have asked to be moved to the pool.
     Here { asked: bool },
     /// It belongs to the pool, and polls the future of this scope.
     Apart(Arc<Scope>),
@@ -37,11 +39,11 @@ thread_local! {
     static CURRENT: RefCell<Current> = const { RefCell::new(Current::Nothing) };
 }
 
-/// What a future and the pool share.
+/// State that a future shares with the pool.
 struct Scope {
-    /// The number of the future's guards.
+    /// The number of guards that the future holds.
     large: AtomicUsize,
-    /// Whether the future is no longer awaited.
+    /// Whether nothing waits for the future any more.
     is_stopped: AtomicBool,
     /// Whether the future was woken since its last poll began.
     is_woken: AtomicBool,
@@ -68,7 +70,7 @@ impl Wake for Scope {
     }
 }
 
-/// While it lives, its future is polled apart.
+/// A guard: while it exists, its future is polled in the pool.
 #[must_use]
 pub(crate) struct Large(Option<Arc<Scope>>);
 
@@ -80,7 +82,7 @@ impl Drop for Large {
     }
 }
 
-/// Polls the current future in the pool from here on if `bytes` is large. Has no effect outside [`Apart`].
+/// Polls the current future in the pool from now on if `bytes` is large. Has no effect outside of [`Apart`].
 pub(crate) async fn large(bytes: usize) -> Large {
     if bytes < LARGE_BYTES {
         return Large(None);
@@ -102,7 +104,7 @@ pub(crate) async fn large(bytes: usize) -> Large {
     .await
 }
 
-/// Whether the client of the work on this thread has disconnected.
+/// Whether the client has disconnected for which this thread works.
 pub(crate) fn is_stopped() -> bool {
     CURRENT.with_borrow(|current| match current {
         Current::Apart(scope) => scope.is_stopped.load(Ordering::Relaxed),
@@ -110,15 +112,15 @@ pub(crate) fn is_stopped() -> bool {
     })
 }
 
-/// Whether the current future is polled apart.
+/// Whether the current future is polled in the pool.
 pub(crate) fn is_apart() -> bool {
     CURRENT.with_borrow(|current| matches!(current, Current::Apart(_)))
 }
 
-/// Counts events that futures must notice without being woken. A future in a poll is polled again.
+/// Counts events that futures must notice without being woken. A future that is being polled is polled again.
 static NUDGES: AtomicUsize = AtomicUsize::new(0);
 
-/// Polls every future in the pool again.
+/// Makes every future in the pool be polled again.
 pub(crate) fn nudge() {
     NUDGES.fetch_add(1, Ordering::AcqRel);
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::body::{AnyBody, full};
 use crate::gateway::Gateway;
 
-/// How long the store may take to answer a probe. Probes are frequent and have a timeout of their own.
+/// How long the store may take to answer a probe. Probes are frequent and have their own timeout.
 const STORE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Reports that the process answers.
@@ -16,15 +16,15 @@ pub(crate) fn alive() -> Response<AnyBody> {
     answer(StatusCode::OK, "application/json", "{\"status\":\"ok\"}\n")
 }
 
-/// Redirects to the page.
+/// Redirects to the start page.
 pub(crate) fn see_page() -> Response<AnyBody> {
     let mut response = answer(StatusCode::TEMPORARY_REDIRECT, "text/plain", "See /endmark/\n");
     response.headers_mut().insert(header::LOCATION, HeaderValue::from_static("/endmark/"));
     response
 }
 
-/// Reports that the gateway can work. It can even if the store fails, since replies do not wait for records. Then it
-/// reports `degraded` and stays in service.
+/// Reports whether the gateway can work. If the store fails, the gateway reports `degraded` but stays in
+/// service, because replies do not wait for records.
 pub(crate) async fn ready(gateway: &Gateway) -> Response<AnyBody> {
     if gateway.is_stopping() {
         return answer(StatusCode::SERVICE_UNAVAILABLE, "application/json", "{\"status\":\"stopping\"}\n");
@@ -59,7 +59,7 @@ pub(crate) async fn ready(gateway: &Gateway) -> Response<AnyBody> {
     answer(StatusCode::OK, "application/json", body)
 }
 
-/// Returns its metrics, for Prometheus.
+/// Returns the metrics in the format of Prometheus.
 pub(crate) fn metrics(gateway: &Gateway) -> Response<AnyBody> {
     for upstream in &gateway.settings.upstreams {
         gateway.metrics.circuit(&upstream.name, gateway.standing.is_down(&upstream.name));

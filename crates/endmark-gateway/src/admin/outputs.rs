@@ -1,4 +1,4 @@
-//! `/endmark/api/outputs/HANDLE?page=N`: a kept value, in pages, for the client that it was kept for (CX-5).
+//! `/endmark/api/outputs/HANDLE?page=N`: a kept value, page by page, for the client that owns it (CX-5).
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use crate::rescue::Refusal;
 use crate::shaping::owner;
 use crate::upstream::Credential;
 
-/// The most bytes of a page.
+/// Maximum size of a page in bytes.
 const PAGE_BYTES: usize = 200_000;
 
-/// Returns a page of a value. For any other client the value does not exist.
+/// Returns a page of a value. Other clients get the same error as for an unknown value.
 pub(super) async fn page(
     gateway: &Gateway,
     head: &Parts,

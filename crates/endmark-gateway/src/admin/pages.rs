@@ -1,4 +1,4 @@
-//! Pages of the console: the gateway forwards the whole request.
+//! Pages of the console, to which the gateway forwards the complete request.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::body::AnyBody;
 use crate::gateway::Gateway;
 use crate::rescue::Refusal;
 
-/// A form is far smaller.
+/// Maximum body of a request for a page. Forms are far smaller.
 const BODY_LIMIT_BYTES: usize = 64 * 1024;
 
 /// Forwards a request for a page.

@@ -1,20 +1,20 @@
-//! The memory that is held for all requests together.
+//! The memory that all requests together use for bodies and replies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes of bodies and replies that are held.
+/// The total size of buffered bodies and replies.
 #[derive(Default)]
 pub(crate) struct Held(AtomicUsize);
 
 impl Held {
-    /// Returns an empty part. All parts together may hold `limit` bytes.
+    /// Returns an empty reservation. All reservations together may grow to `limit` bytes.
     pub(crate) fn part(self: &Arc<Self>, limit: usize) -> Holding {
         Holding { of: Arc::clone(self), limit, bytes: 0 }
     }
 }
 
-/// The bytes held for one body, released when this is dropped.
+/// The bytes reserved for one body. Dropping this releases them.
 pub(crate) struct Holding {
     of: Arc<Held>,
     limit: usize,
@@ -22,7 +22,7 @@ pub(crate) struct Holding {
 }
 
 impl Holding {
-    /// Holds this many more bytes. Returns false and holds nothing more if there is no room.
+    /// Reserves more bytes. Returns false and reserves nothing if there is not enough room.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         let fits = |held: usize| held.checked_add(bytes).filter(|held| *held <= self.limit);
         let has_room = self.of.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok();

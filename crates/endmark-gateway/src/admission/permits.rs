@@ -1,4 +1,4 @@
-//! The number of requests that are served at once, and the queue.
+//! Limits how many requests are served at once, and queues the others.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::settings::Limits;
 use crate::stopping::{Stage, Stopping};
 
-/// The requests that are served, and those that wait, in order of arrival.
+/// The number of requests that are served, and the queue of those that wait, in order of arrival.
 #[derive(Default)]
 pub(crate) struct Permits(Mutex<State>);
 
@@ -20,7 +20,7 @@ struct State {
     waiting: VecDeque<oneshot::Sender<()>>,
 }
 
-/// The request must be repeated later.
+/// The client must repeat the request later.
 #[derive(Debug, PartialEq, Eq)]
 struct NoPermit;
 
@@ -29,9 +29,9 @@ struct NoPermit;
 pub(crate) enum NoPlace {
     /// All permits are in use, and the queue is full.
     Full {
-        /// Requests that may be served at once.
+        /// Maximum requests that are served at once.
         served: usize,
-        /// Requests that may wait.
+        /// Maximum requests that wait.
         queue: usize,
     },
     /// The gateway is stopping.
@@ -39,8 +39,8 @@ pub(crate) enum NoPlace {
 }
 
 impl Permits {
-    /// Returns a permit, at once or after other requests have ended. At most `served` requests have one. At most
-    /// `waiting` requests wait for one, and no longer than `patience`.
+    /// Returns a permit, at once or after another request has ended. At most `served` requests have a permit.
+    /// At most `waiting` requests wait for one, and no longer than `patience`.
     async fn get(
         self: &Arc<Self>,
         served: usize,
@@ -77,7 +77,7 @@ impl Permits {
         Some(Permit(Arc::clone(self)))
     }
 
-    /// Passes a permit to the next waiting request, or takes it back.
+    /// Passes a permit to the next waiting request, or frees it.
     fn release(&self) {
         let mut state = self.lock();
         while let Some(next) = state.waiting.pop_front() {
@@ -89,12 +89,12 @@ impl Permits {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Both are consistent after every operation, so a panic elsewhere cannot have corrupted them.
+        // Both values are consistent after every operation, so a panic elsewhere cannot have corrupted them.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A place in the queue. If it is dropped when its turn has come, it passes the turn on.
+/// A place in the queue. If it is dropped after its turn has come, it passes the turn on.
 struct Turn<'a> {
     of: &'a Permits,
     turn: oneshot::Receiver<()>,
@@ -109,8 +109,8 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// The permit of one request. It is taken only when work begins: a client that still sends its body has none and
-/// blocks no other client.
+/// A request's claim to a permit, which is taken only when work begins. A client that still sends its body
+/// has no permit, so it blocks no other client.
 pub(crate) struct Claim {
     permits: Arc<Permits>,
     stopping: Arc<Stopping>,
@@ -132,8 +132,8 @@ impl Claim {
         })
     }
 
-    /// Waits for the permit, which is returned when the claim is dropped. A request that is still waiting when the
-    /// gateway stops is refused.
+    /// Waits for the permit, which is released when the claim is dropped. If the gateway stops meanwhile, the
+    /// request is refused.
     pub(crate) async fn take(&self) -> Result<(), NoPlace> {
         let permit = match self.permits.at_once(self.served) {
             Some(permit) => permit,
@@ -145,13 +145,13 @@ impl Claim {
                 }
             },
         };
-        // A second one would be returned at once.
+        // If the claim already has a permit, the new one is dropped and thereby released.
         let _ = self.permit.set(permit);
         Ok(())
     }
 }
 
-/// A request may be served until this is dropped.
+/// The right to be served. Dropping it releases the permit.
 struct Permit(Arc<Permits>);
 
 impl Drop for Permit {
@@ -201,13 +201,13 @@ mod tests {
         let mut gone = Box::pin(permits.get(1, 2, LONG));
         assert!(futures_poll(&mut gone).await);
         drop(first);
-        // Its turn came, and it is dropped before it looks.
+        // The turn has come, and the request is dropped before it polls again.
         drop(gone);
         assert_eq!(permits.lock().served, 0);
         assert!(permits.get(1, 0, LONG).await.is_ok());
     }
 
-    /// Polls once. Returns true if there is no answer yet.
+    /// Polls once. Returns true if the future is still pending.
     async fn futures_poll<F: Future + Unpin>(future: &mut F) -> bool {
         std::future::poll_fn(|context| {
             std::task::Poll::Ready(std::pin::Pin::new(&mut *future).poll(context).is_pending())

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use super::held::{Held, Holding};
 use crate::work::{LARGE_BYTES, Large, large};
 
-/// Additional memory for processing a large input, as a multiple of its size: it is copied by parsing and by edits.
+/// Memory for processing a large input, as a multiple of its size. Parsing and edits make copies.
 const ROOM_FACTOR: usize = 3;
 
-/// Memory for a JSON object that is a message, in bytes: 36,000 of them in 1 MiB needed 42 MiB to be counted and
-/// shortened.
+/// Memory for each JSON object, in bytes. Counting and shortening 36,000 message objects in 1 MiB needed 42 MiB.
 const OBJECT_BYTES: usize = 1_200;
 
-/// Processing of one request's body: on a separate thread if it is large, with memory reserved for it.
+/// Processes one request's body: on a separate thread if it is large, and with memory reserved for it.
 #[must_use]
 pub(crate) struct Work {
     _large: Large,
@@ -20,32 +19,32 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// Starts to process a body. Returns `None` if all requests together would hold too much memory.
+    /// Starts to process a body. Returns `None` if all requests together would exceed the memory limit.
     pub(crate) async fn begin(body: &[u8], held: &Arc<Held>, limit: usize) -> Option<Self> {
         let mut room = held.part(limit);
         if !room.grow(extra_bytes(body.len())) {
             return None;
         }
         let large = large(body.len()).await;
-        // Counted here because it takes as long as reading the body once.
+        // Only large bodies are counted, because counting takes as long as reading the body once.
         if body.len() >= LARGE_BYTES && !room.grow(objects_in(body).saturating_mul(OBJECT_BYTES)) {
             return None;
         }
         Some(Self { _large: large, room: Some(room) })
     }
 
-    /// Releases the memory while it only waits.
+    /// Releases the extra memory while the request only waits.
     pub(crate) fn rest(&mut self) {
         self.room = None;
     }
 }
 
-/// Returns the additional memory to reserve for an input of `bytes` bytes.
+/// Returns the extra memory to reserve for an input of `bytes` bytes.
 pub(crate) fn extra_bytes(bytes: usize) -> usize {
     if bytes < LARGE_BYTES { 0 } else { bytes.saturating_mul(ROOM_FACTOR) }
 }
 
-/// Returns the number of objects in a JSON text. Takes linear time, and accepts any bytes.
+/// Returns the number of objects in a JSON text, in linear time. The text may be invalid.
 fn objects_in(text: &[u8]) -> usize {
     let (mut at, mut is_in_string, mut objects) = (0, false, 0);
     while let Some(found) = text.get(at..).and_then(|rest| memchr::memchr3(b'"', b'\\', b'{', rest)) {

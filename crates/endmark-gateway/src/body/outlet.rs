@@ -1,7 +1,7 @@
-//! A body that is produced while it is read, by a future that runs where the body is read.
+//! A body produced by a future that runs inside the task that reads the body.
 //!
-//! A separate task for each stream would wake other threads for each event, and would outlive its reader. This way,
-//! the remaining work for a body ends with it.
+//! A separate task for each stream would wake another thread for each event, and would outlive the reader.
+//! Here the producer ends together with the body.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -15,22 +15,22 @@ use hyper::body::{Body, Frame};
 use super::BodyError;
 use crate::work::{Apart, is_apart};
 
-/// Where the producer of a body puts its parts.
+/// The sending side of a body.
 pub(crate) struct Outlet {
     unread: Arc<Mutex<Unread>>,
     capacity: usize,
 }
 
-/// The reader is gone.
+/// Error: the reader was dropped.
 #[derive(Debug)]
 pub(crate) struct Closed;
 
-/// What was produced and not yet read.
+/// Bytes that were produced but not yet read.
 #[derive(Default)]
 struct Unread {
     parts: VecDeque<Bytes>,
     bytes: usize,
-    /// The producer, if it waits for room on a thread of its own.
+    /// Wakes the producer if it waits for room on another thread.
     maker: Option<Waker>,
 }
 
@@ -45,7 +45,7 @@ impl Outlet {
             unread.bytes += part.len();
             unread.parts.push_back(part);
         }
-        // The producer is polled whenever everything is read. It must be woken only if it may run elsewhere.
+        // Reading polls the producer anyway, so it needs a wake-up only if it runs on another thread.
         poll_fn(|context| {
             let mut unread = lock(&self.unread);
             if unread.bytes < self.capacity {
@@ -60,12 +60,12 @@ impl Outlet {
 }
 
 fn lock(unread: &Mutex<Unread>) -> MutexGuard<'_, Unread> {
-    // Both are consistent after every operation, so a panic elsewhere cannot have corrupted them.
+    // Both values are consistent after every operation, so a panic elsewhere cannot have corrupted them.
     unread.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns a body produced by `maker` with the outlet that it receives. An error breaks the body off after what was
-/// sent. The producer waits while `capacity` bytes are unread, and is dropped with the body.
+/// Returns a body whose bytes `maker` sends to the outlet. An error of `maker` breaks the body off after the
+/// bytes sent so far. The producer waits while `capacity` bytes are unread, and is dropped with the body.
 pub(crate) fn made<M>(
     capacity: usize,
     maker: impl FnOnce(Outlet) -> M,
@@ -79,9 +79,9 @@ where
 }
 
 struct Made<M: Future> {
-    /// `None` once it has ended.
+    /// The producer; `None` once it has ended.
     maker: Option<Apart<M>>,
-    /// The error with which it ended, returned after everything that was produced is read.
+    /// The producer's error, returned after all produced bytes are read.
     failed: Option<BodyError>,
     unread: Arc<Mutex<Unread>>,
 }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::AnyBody;
 use crate::turn::{Alarm, ask_woken};
 
-/// An upstream's body, with at most `idle` between its parts, and a `deadline` for all of it.
+/// An upstream's body with time limits: at most `idle` between parts, and a `deadline` for the whole body.
 pub(crate) struct Patient {
     body: AnyBody,
     idle: Duration,
@@ -26,17 +26,17 @@ impl Patient {
         Self { body, idle, deadline, alarm: Alarm::default() }
     }
 
-    /// Returns the next bytes, or `None` at the end. The error is how the body ended prematurely.
+    /// Returns the next bytes, or `None` at the end. The error states how the body ended prematurely.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Ending> {
         let until = self.deadline.min(Instant::now() + self.idle);
         poll_fn(|context| self.poll_next(context, until)).await
     }
 
-    /// The same if it is here already; `None` if it has to be waited for.
+    /// Like `next`, but returns `None` instead of waiting if nothing has arrived.
     pub(crate) async fn next_ready(&mut self) -> Option<Result<Option<Bytes>, Ending>> {
         poll_fn(|context| {
             let mut next = self.poll_body(context);
-            // The connection has more, and gives it once it is asked.
+            // The connection may have more data, which it delivers only when polled again.
             if next.is_pending() && ask_woken() {
                 next = self.poll_body(context);
             }

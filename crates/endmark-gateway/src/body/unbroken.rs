@@ -1,4 +1,4 @@
-//! A body with a limit of silence.
+//! A body with a limit for pauses.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{AnyBody, BodyError};
 use crate::turn::Alarm;
 
-/// A body that fails after this much silence while it was being read.
+/// A body that fails if nothing arrives for too long while it is being read.
 pub(crate) struct Unbroken {
     body: AnyBody,
     idle: Duration,

@@ -1,4 +1,4 @@
-//! An HTTP/2 body, which has ended only if its sender stated that.
+//! An HTTP/2 body that ends only when the sender has declared its end.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,11 +8,11 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 use super::BodyError;
 
-/// A body that fails if its stream is reset before its end. The HTTP library takes some reset reasons for an end.
+/// A body that fails if its stream is reset too early. The HTTP library treats some reset reasons as a regular end.
 pub(crate) struct Unreset {
     body: Incoming,
-    /// The response to a request whose body was not read completely may be reset directly after its own end. A
-    /// refusal is such a response.
+    /// A server that does not read the whole request, for example because it refuses it, may reset the stream
+    /// directly after the end of its response.
     may_be_early: bool,
 }
 
@@ -21,7 +21,7 @@ impl Unreset {
         Self { body, may_be_early }
     }
 
-    /// Whether something is missing when nothing more arrives.
+    /// Whether the body is incomplete if nothing more arrives.
     fn is_cut(&self) -> bool {
         match self.body.size_hint().exact() {
             _ if self.body.is_end_stream() => false,

@@ -10,7 +10,7 @@ use hyper::body::{Body, Frame};
 use super::{Codings, Decoder};
 use crate::body::{AnyBody, BodyError};
 
-/// Returns the decoded body: as it arrives, and no faster than it is read.
+/// Returns the decoded body. It is decoded as it arrives, and no faster than it is read.
 pub(crate) fn decoded(body: AnyBody, codings: &Codings) -> AnyBody {
     Decoded { body, decoder: Decoder::new(codings), has_ended: false, trailers: None }.boxed_unsync()
 }
@@ -19,7 +19,7 @@ struct Decoded {
     body: AnyBody,
     decoder: Decoder,
     has_ended: bool,
-    /// The trailers, after the compressed body has ended.
+    /// The trailers, delivered after the end of the decoded body.
     trailers: Option<Frame<Bytes>>,
 }
 

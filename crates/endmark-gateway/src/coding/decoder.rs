@@ -5,37 +5,37 @@ use bytes::{Buf, Bytes, BytesMut};
 use super::Codings;
 use super::units::{Unit, unit};
 
-/// Bytes of output of one step. A unit exceeds it by at most this much.
+/// Target size of one step's output in bytes. A decoder exceeds it by at most the same amount.
 pub(super) const STEP: usize = 32 * 1024;
 
 /// Error of a body that cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DecodeError {
-    /// The bytes do not have that coding.
+    /// The bytes are not valid in this coding.
     #[error("it is no {coding}")]
     Malformed { coding: &'static str },
-    /// It ended prematurely.
+    /// The body ended prematurely.
     #[error("its {coding} ends within")]
     Truncated { coding: &'static str },
 }
 
 /// Decodes a body with one or more codings, a piece at a time.
 pub(crate) struct Decoder {
-    /// The codings, the last applied one first.
+    /// The decoders, starting with the coding that was applied last.
     stages: Vec<Stage>,
     has_ended: bool,
 }
 
 struct Stage {
     unit: Box<dyn Unit>,
-    /// Bytes to be decoded.
+    /// Bytes that are not decoded yet.
     waiting: BytesMut,
-    /// An empty body is valid in any coding.
+    /// Whether any byte has arrived. An empty body is valid in every coding.
     has_begun: bool,
 }
 
 impl Decoder {
-    /// Makes a decoder for these codings.
+    /// Creates a decoder for these codings.
     pub(crate) fn new(codings: &Codings) -> Self {
         let stage = |coding| Stage { unit: unit(coding), waiting: BytesMut::new(), has_begun: false };
         Self { stages: codings.0.iter().rev().copied().map(stage).collect(), has_ended: false }
@@ -48,18 +48,18 @@ impl Decoder {
         }
     }
 
-    /// Records that the body has no more bytes.
+    /// Marks the end of the body.
     pub(crate) fn end(&mut self) {
         self.has_ended = true;
     }
 
-    /// Returns the next decoded piece: empty if more has to arrive first, or after the end.
+    /// Returns the next decoded piece. It is empty at the end, or if more input is needed.
     pub(crate) fn pull(&mut self) -> Result<Bytes, DecodeError> {
         loop {
             let mut has_moved = false;
             let last = self.stages.len().saturating_sub(1);
             for index in 0..self.stages.len() {
-                // Nothing more is decoded for a stage that has enough to do.
+                // Do not decode more for a stage that still has enough input.
                 if self.stages.get(index + 1).is_some_and(|next| next.waiting.len() >= STEP) {
                     continue;
                 }

@@ -1,4 +1,4 @@
-//! Every coding against what its own library compressed, in every split.
+//! Decodes data that each coding's reference library compressed, split at every position.
 
 use std::io::Write;
 
@@ -23,7 +23,7 @@ fn headers(names: &str) -> HeaderMap {
     headers
 }
 
-/// Compresses the parts, flushed after each; answers what came of each.
+/// Compresses the parts, flushing after each. Returns the output of each part.
 fn compressed(name: &str, parts: &[&[u8]]) -> Vec<Vec<u8>> {
     fn flushed<W: Write>(
         mut encoder: W,
@@ -201,7 +201,7 @@ fn a_bomb_goes_off_a_step_at_a_time() {
 
 #[test]
 fn a_window_beyond_eight_mebibytes_is_not_made_room_for() {
-    // A frame whose header asks for a window of 2^27 bytes.
+    // A frame whose header requests a window of 2^27 bytes.
     let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x00, (27 - 10) << 3, 0x01, 0x00, 0x00];
     assert!(decode("zstd", &[&frame]).is_err());
 }

@@ -1,4 +1,4 @@
-//! One decoder for each coding, over well-kept libraries.
+//! One decoder for each coding, based on established libraries.
 
 use std::io::Write;
 
@@ -10,21 +10,22 @@ use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
 use super::Coding;
 use super::decoder::{DecodeError, STEP};
 
-/// The largest window of a Zstandard stream: 8 MiB, as RFC 9659 requires for HTTP.
+/// Maximum window of a Zstandard stream: 8 MiB, as RFC 9659 requires for HTTP.
 const ZSTD_WINDOW_LOG: u32 = 23;
 
-/// Deflate expands by at most 1,032: limiting the input of a step limits its output.
+/// Deflate expands by a factor of at most 1,032, so limiting a step's input limits its output.
 const GZIP_INPUT: usize = 1024;
 
 /// Decodes one coding.
 pub(super) trait Unit: Send {
-    /// Returns its name, for people.
+    /// Returns the name of the coding for error messages.
     fn name(&self) -> &'static str;
 
-    /// Decodes as much of `input` as it can and appends it to `output`. Returns how much of `input` was consumed.
+    /// Decodes as much of `input` as possible and appends it to `output`. Returns how many bytes of `input`
+    /// it consumed.
     fn step(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<usize, DecodeError>;
 
-    /// Whether the bytes so far are complete.
+    /// Whether the input so far is a complete body.
     fn is_complete(&mut self) -> bool;
 }
 
@@ -68,7 +69,7 @@ impl Unit for Gzip {
     }
 }
 
-/// `deflate` is the zlib format (RFC 9110, section 8.4.1.2). Some servers omit zlib's frame.
+/// `deflate` means the zlib format (RFC 9110, section 8.4.1.2). Some servers omit zlib's header.
 struct Deflate {
     inner: Option<Decompress>,
     is_complete: bool,
@@ -87,7 +88,7 @@ impl Unit for Deflate {
         let inner = match &mut self.inner {
             Some(inner) => inner,
             None => match input {
-                // A single byte does not show yet which of the two it is.
+                // A single byte does not show whether the zlib header is present.
                 [] | [_] => return Ok(0),
                 [first, second, ..] => {
                     let has_frame = first & 0x0f == 8 && u16::from_be_bytes([*first, *second]) % 31 == 0;
@@ -154,9 +155,9 @@ impl Unit for Brotli {
 }
 
 struct Zstd {
-    /// Allocated with the first byte, since it is large.
+    /// The decoder's state, allocated with the first byte because it is large.
     context: Option<DCtx<'static>>,
-    /// Between two frames.
+    /// Whether the last frame is complete and no further frame has begun.
     is_complete: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The body that a client sends: limits of its time and size.
+//! The body of a client's request, with limits for time and size.
 
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -16,11 +16,11 @@ use crate::rescue::Refusal;
 use crate::settings::Limits;
 use crate::turn::Alarm;
 
-/// Minimum rate of a body in bytes a second, after the time that any body has: a hundredth of a slow mobile
-/// connection, and a hundred times the rate of clients that only want to hold a place.
+/// Minimum rate of a body in bytes per second, after an initial grace period. A slow mobile connection is a
+/// hundred times faster; clients that only want to occupy a place send at a hundredth of this rate.
 const MIN_RATE: u64 = 1024;
 
-/// Why a body was not read to its end.
+/// Why a body could not be read to its end.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BodyFailure {
     #[error("it is over {0} bytes")]
@@ -32,7 +32,7 @@ pub(super) enum BodyFailure {
 }
 
 impl BodyFailure {
-    /// Returns the refusal for the client.
+    /// Returns the error response for the client.
     pub(super) fn refusal(&self, limits: &Limits) -> Refusal {
         match self {
             Self::TooLong(most) => Refusal::UploadTooLong(*most),
@@ -51,9 +51,9 @@ pub(super) struct ClientBody {
     presence: Arc<Presence>,
     failure: Arc<OnceLock<BodyFailure>>,
     most: u64,
-    /// The time limit for a byte to arrive.
+    /// Maximum time without a byte.
     idle: Duration,
-    /// The time limit for the whole body, in addition to the time for its length.
+    /// Time limit for the whole body, in addition to the time that its length permits.
     patience: Duration,
     received: u64,
     waited: Duration,
@@ -62,7 +62,7 @@ pub(super) struct ClientBody {
 }
 
 impl ClientBody {
-    /// Reads a body within these limits. A failure is recorded in `failure`.
+    /// Wraps a body with these limits. A failure is stored in `failure`.
     pub(super) fn new(
         body: Incoming,
         presence: Arc<Presence>,
@@ -88,8 +88,8 @@ impl ClientBody {
         Poll::Ready(Some(Err(known.into())))
     }
 
-    /// Returns until when the next bytes must arrive if the wait began at `since`. Only time counts during which the
-    /// gateway waited: a slow upstream is not the client's fault.
+    /// Returns the deadline for the next bytes if the wait began at `since`. Only the time that the gateway
+    /// waited counts: the client is not responsible for a slow upstream.
     fn deadline(&self, since: Instant) -> Instant {
         let allowed = self.patience + Duration::from_secs(self.received / MIN_RATE);
         since + self.idle.min(allowed.saturating_sub(self.waited))

@@ -1,4 +1,4 @@
-//! One connection, from its first byte to its last.
+//! Serves one connection from its first byte to its last.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use crate::rescue::Refusal;
 use crate::stopping::Stage;
 use crate::turn::Again;
 
-/// The time limit of a TLS handshake: a few round trips, and a slow client's computations.
+/// Time limit of a TLS handshake. It allows for a few round trips and a slow client's computations.
 const TLS_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The least that the library's own buffers need.
+/// Minimum buffer size that the HTTP library requires.
 const MIN_BUFFER_BYTES: usize = 8 * 1024;
 
-/// How long a refused client may take to read one sentence and disconnect.
+/// How long a refused client may take to read the error and disconnect.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Serves a connection until it ends.
@@ -69,7 +69,7 @@ where
     let doorway = Doorway::new(stream, Arc::clone(presence), Arc::clone(&stopping), metrics, &limits);
     let for_service = Arc::clone(presence);
     let connection = http1::Builder::new()
-        // The doorway has timeouts of its own, and passes no head that is too large for these limits.
+        // The doorway has its own timeouts, and rejects heads that exceed these limits.
         .header_read_timeout(None)
         .max_headers(limits.header_fields)
         .max_header_size(limits.header_bytes)
@@ -78,7 +78,7 @@ where
             TokioIo::new(doorway),
             service_fn(move |request| {
                 let (server, presence) = (Arc::clone(&server), Arc::clone(&for_service));
-                // The library reserves memory for it during the whole connection.
+                // Box the future, because the library reserves memory for it during the whole connection.
                 Box::pin(
                     async move { Ok::<_, Infallible>(service::answer(&server, &presence, request).await) },
                 )
@@ -93,7 +93,7 @@ where
                 }
                 return;
             }
-            // The connection reacts to each stage, and ends what may end.
+            // At each stage of the shutdown, the connection ends what may end.
             Ok(()) = stages.changed() => {
                 if stopping.has_reached(Stage::Over) {
                     return;
@@ -109,7 +109,7 @@ where
     }
 }
 
-/// Tells a client without a place to retry later.
+/// Sends a client without a place the message to retry later.
 pub(super) async fn send_away(mut stream: TcpStream) {
     let words = last_words(&Refusal::NoPlace);
     let gone = async {
@@ -119,6 +119,6 @@ pub(super) async fn send_away(mut stream: TcpStream) {
         while tokio::io::AsyncReadExt::read(&mut stream, &mut nothing).await? > 0 {}
         Ok::<_, std::io::Error>(())
     };
-    // A client that does not read it gets nothing.
+    // A client that does not read the message in time loses it.
     let _ = timeout(REFUSAL_TIMEOUT, gone).await;
 }

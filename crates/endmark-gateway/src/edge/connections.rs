@@ -1,4 +1,4 @@
-//! All connections, and which of them is closed for a new one.
+//! Tracks all connections, and selects the one to close for a new one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use super::presence::{Doing, Presence};
 
-/// How long to wait for an arriving body even if another client wants its place: most have arrived by then, and of
-/// the others the slowest goes first.
+/// How long an incoming body is protected even if another client needs the place. Most bodies arrive in this
+/// time. Of the others, the slowest is closed first.
 const BODY_AT_LEAST: Duration = Duration::from_secs(1);
 
-/// How slow a reader may be even if another client wants its place: within this time, a reader of a kilobyte a second
-/// shows activity through the buffers of both systems.
+/// How long a slow reader is protected even if another client needs the place. Even with the buffers of both
+/// systems, a client that reads a kilobyte per second shows activity within this time.
 const UNREAD_AT_LEAST: Duration = Duration::from_mins(1);
 
-/// The connections of one listener.
+/// All connections of one listener.
 #[derive(Default)]
 pub(super) struct Connections(Mutex<All>);
 
@@ -24,18 +24,18 @@ struct All {
     by_number: HashMap<u64, Arc<Presence>>,
 }
 
-/// The result for a new connection.
+/// Whether a new connection gets a place.
 pub(super) enum Place {
-    /// There is room, perhaps since another connection was asked to close.
+    /// A place is free, perhaps because another connection was asked to close.
     Free(Seat),
-    /// All are busy.
+    /// All connections are busy.
     None,
 }
 
 impl Connections {
-    /// Returns a place for a new connection. If all are taken, the least active connection is closed: first those
-    /// that do nothing, then those that have not yet sent a request, each time the one that has been in that state
-    /// the longest.
+    /// Returns a place for a new connection. If all places are taken, the least active connection is closed:
+    /// first idle connections, then those that have not sent a complete request. Among these, the one that
+    /// has been in its state the longest is closed.
     pub(super) fn enter(self: &Arc<Self>, limit: usize) -> Place {
         let mut all = self.lock();
         if all.by_number.len() >= limit {
@@ -47,7 +47,7 @@ impl Connections {
                 .min_by_key(|(reluctance, _)| *reluctance);
             match gives_way {
                 Some((_, presence)) => presence.let_go(),
-                // Those that were asked to close still do: each gives up one place.
+                // Connections that were already asked to close each free one place.
                 None => return Place::None,
             }
         }
@@ -59,7 +59,7 @@ impl Connections {
         Place::Free(Seat { number, presence, of: Arc::clone(self) })
     }
 
-    /// Returns how many have a request in progress, or an unread reply.
+    /// Returns the number of connections with a request in progress or an unread reply.
     pub(super) fn busy(&self) -> usize {
         let is_busy = |presence: &Presence| {
             presence.is_under_way() || matches!(presence.doing().0, Doing::Waits | Doing::DoesNotRead)
@@ -73,7 +73,8 @@ impl Connections {
     }
 }
 
-/// Returns the priority of a connection: first what it does, then how short. `None` if it must not be closed.
+/// Returns the order in which connections are closed: by activity, then the longest in that activity first.
+/// Returns `None` if the connection must not be closed.
 fn reluctance((doing, for_so_long): (Doing, Duration)) -> Option<(u8, std::cmp::Reverse<Duration>)> {
     let rank = match doing {
         Doing::Nothing => 0,
@@ -85,7 +86,7 @@ fn reluctance((doing, for_so_long): (Doing, Duration)) -> Option<(u8, std::cmp::
     Some((rank, std::cmp::Reverse(for_so_long)))
 }
 
-/// The place of one connection, released when this is dropped.
+/// The place of one connection. Dropping it frees the place.
 pub(super) struct Seat {
     number: u64,
     pub(super) presence: Arc<Presence>,

@@ -1,8 +1,8 @@
-//! A connection's bytes on their way to the HTTP library and back.
+//! Passes a connection's bytes to the HTTP library and back.
 //!
-//! A head is passed on only when it is complete and valid, and no other request is in progress. So the library never
-//! gets a request that it would answer without a message. It never waits for a client, and every refusal has the form
-//! that clients know.
+//! A head is passed on only when it is complete and valid, and no other request is in progress. The library
+//! therefore never receives a request that it would reject without a message, and never waits for a client.
+//! Every refusal has the error format that clients know.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -24,11 +24,11 @@ use crate::settings::Limits;
 use crate::stopping::{Stage, Stopping};
 use crate::turn::Alarm;
 
-/// Bytes read from the system at once. A head with everything that agents send fits.
+/// Bytes read from the system at a time. A head with all headers that agents send fits.
 const READ_BYTES: usize = 4 * 1024;
 
-/// After the last response, time for the client to read it: data that it still sends would make the system discard
-/// it.
+/// How long the connection stays open after the last response, so that the client can read it. Closing while the
+/// client still sends data would make the system discard the response.
 const CLOSE_DELAY: Duration = Duration::from_secs(2);
 
 /// The bytes of one connection.
@@ -39,9 +39,9 @@ pub(super) struct Doorway<S> {
     metrics: Arc<Metrics>,
     limits: Limits,
     framing: Framing,
-    /// Bytes that arrived and were not passed on.
+    /// Bytes that arrived but were not passed on yet.
     waiting: BytesMut,
-    /// How many of them may be passed on.
+    /// How many of these bytes may be passed on.
     passable: usize,
     is_first: bool,
     end: End,
@@ -50,13 +50,13 @@ pub(super) struct Doorway<S> {
     closing: Timer,
 }
 
-/// How the connection's requests end.
+/// Whether the connection accepts more requests.
 enum End {
-    /// They continue.
+    /// The connection continues.
     Open,
-    /// No more requests are passed on, without a message.
+    /// No more requests are accepted. The client gets no message.
     Quiet,
-    /// No more requests are passed on, after this message.
+    /// No more requests are accepted. The client gets this message.
     Saying(Bytes),
 }
 
@@ -86,14 +86,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
         }
     }
 
-    /// Stops passing requests on, with this refusal for the client.
+    /// Stops accepting requests and sends this refusal to the client.
     fn refuse(&mut self, refusal: &Refusal) {
         tracing::info!(%refusal, "refused a connection");
         self.metrics.refused(refusal.kind());
         self.end = End::Saying(last_words(refusal));
     }
 
-    /// Passes on as much as permitted of what arrived.
+    /// Determines how many of the received bytes may be passed on.
     fn judge(&mut self) {
         let is_in_body = self.framing.place() == RequestPart::Body;
         if !is_in_body && self.presence.is_under_way() {
@@ -112,7 +112,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
                 }
             }
             Err(fault) if is_in_body => {
-                // A reply is due: the request's own reader refuses it.
+                // A response is due, so the reader of the request's body reports the refusal.
                 self.presence.body_failed(fault);
                 self.end = End::Quiet;
             }
@@ -121,7 +121,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
         self.tell();
     }
 
-    /// Records what the connection is doing.
+    /// Records the connection's current activity.
     fn tell(&self) {
         self.presence.does(match self.framing.place() {
             RequestPart::Body => Doing::SendsBody,
@@ -131,7 +131,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
         });
     }
 
-    /// While nothing arrives: waits until the deadline, unless there is a reason not to wait.
+    /// Waits for bytes until the deadline, or until there is a reason to stop waiting.
     fn wait(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.tell();
         if self.presence.waits_for_reply(context.waker()) || self.framing.place() == RequestPart::Body {
@@ -144,7 +144,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
             (true, true) => self.refuse(&Refusal::GaveWay),
             (true, false) if is_draining => self.refuse(&Refusal::Draining),
             (false, true) => self.end = End::Quiet,
-            // A readiness probe opens a connection of its own, which is served.
+            // Serve a new connection while draining, because readiness probes open their own.
             (false, false) if is_draining && !self.is_first => self.end = End::Quiet,
             _ => {}
         }
@@ -152,8 +152,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
             return Poll::Ready(());
         }
         let patience = if is_in_head || self.is_first { self.limits.header } else { self.limits.keep_alive };
-        // The time of a head runs from the first byte of the connection or the request. The time of silence runs from
-        // its beginning.
+        // The time limit for a head starts with the first byte of the connection or the request. The limit
+        // for idle connections starts when the connection becomes idle.
         ready!(self.reading.poll(context, (is_in_head, patience)));
         if is_in_head {
             self.refuse(&Refusal::HeadLate(self.limits.header));
@@ -163,7 +163,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
         Poll::Ready(())
     }
 
-    /// Reads a body directly into the reader's buffer.
+    /// Reads a body directly into the library's buffer.
     fn read_body(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         match Pin::new(&mut self.stream).poll_read(context, buffer) {
@@ -202,7 +202,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
         !matches!(self.end, End::Open)
     }
 
-    /// Returns what was written, or that the client has not read for too long.
+    /// Returns the result of a write, or an error if the client has not read for too long.
     fn written<T>(&mut self, context: &mut Context<'_>, write: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if write.is_ready() {
             self.writing.stop();
@@ -237,7 +237,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Doorway<S> {
                 return Poll::Ready(Ok(()));
             }
             if this.is_closed_to_more() {
-                // For a request in progress, the end of its bytes would mean that its client has disconnected.
+                // While a request is in progress, an end of input would mean that the client has disconnected.
                 return if this.presence.waits_for_reply(context.waker()) {
                     Poll::Pending
                 } else {
@@ -252,7 +252,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Doorway<S> {
                 if this.waiting.len() >= this.limits.header_bytes
                     && this.presence.waits_for_reply(context.waker())
                 {
-                    // The next request waits, and what follows it stays in the socket.
+                    // The next request waits, and everything after it stays in the socket.
                     return Poll::Pending;
                 }
             }
@@ -300,7 +300,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Doorway<S> {
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        // It is flushed only if nothing is left to be written.
+        // The library flushes only after everything was written.
         this.presence.is_all_written();
         let flush = Pin::new(&mut this.stream).poll_flush(context);
         this.written(context, flush)
@@ -331,7 +331,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Doorway<S> {
     }
 }
 
-/// A timer that runs while it is polled for the same purpose.
+/// A timer for one purpose. Polling it for another purpose restarts it.
 #[derive(Default)]
 struct Timer {
     running: Option<((bool, Duration), Instant)>,
@@ -339,7 +339,7 @@ struct Timer {
 }
 
 impl Timer {
-    /// Ready after this much time since it was first polled for this purpose.
+    /// Becomes ready after this duration, counted from the first poll for this purpose.
     fn poll(&mut self, context: &mut Context<'_>, what: (bool, Duration)) -> Poll<()> {
         let until = match self.running {
             Some((known, until)) if known == what => until,

@@ -1,13 +1,13 @@
-//! Tells the client where a response ends, from its body alone.
+//! Determines from the body alone how the client recognises the end of a response.
 
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, HeaderValue, TRAILER, TRANSFER_ENCODING};
 
-/// Removes every header about the end of a response. The HTTP library states the length of the body if it is known,
-/// enforces that length, and otherwise sends chunks. So no header can state an end that the body does not have.
+/// Removes every header about the end of a response. If the length of the body is known, the HTTP library
+/// declares and enforces it; otherwise it sends chunks. So no header can contradict the actual end of the body.
 ///
-/// A response to HEAD keeps its length, since it describes a body that is not sent. `knows_length` means that the
-/// library writes one itself.
+/// A response to HEAD keeps its length, which describes a body that is not sent. `knows_length` means that
+/// the library writes the header itself.
 pub(super) fn frame_by_body(headers: &mut HeaderMap, is_head: bool, knows_length: bool) {
     let length = if is_head && !knows_length { only_length(headers) } else { None };
     for name in [CONTENT_LENGTH, TRANSFER_ENCODING, TRAILER] {
@@ -18,7 +18,7 @@ pub(super) fn frame_by_body(headers: &mut HeaderMap, is_head: bool, knows_length
     }
 }
 
-/// Returns the length if all fields agree, even if one field repeats it.
+/// Returns the length if all fields agree. One field may repeat it.
 fn only_length(headers: &HeaderMap) -> Option<u64> {
     let values = || headers.get_all(CONTENT_LENGTH).iter().map(HeaderValue::as_bytes);
     let mut lengths = values().flat_map(|value| value.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);

@@ -1,12 +1,12 @@
-//! The message to a client whose request could not be read. It bypasses the HTTP library, which would only close the
-//! connection, or send a bare status.
+//! The error response to a client whose request could not be read. It bypasses the HTTP library, which would
+//! only close the connection or send a bare status.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http::header;
 
 use crate::rescue::{Refusal, answer};
 
-/// Returns the whole response, which ends the connection.
+/// Returns the complete response. The connection ends after it.
 pub(super) fn last_words(refusal: &Refusal) -> Bytes {
     let (status, retry_after, body) = answer(refusal);
     let reason = status.canonical_reason().unwrap_or("Refused");

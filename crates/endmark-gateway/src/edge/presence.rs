@@ -1,4 +1,4 @@
-//! The state of one connection that other parts need.
+//! The state of one connection, shared with other parts of the listener.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,22 +8,22 @@ use std::time::{Duration, Instant};
 use endmark_wire::http1::Fault;
 use tokio::sync::Notify;
 
-/// Bytes of a reply that may wait in the HTTP library for a slow client. The library would accept as many as a head
-/// may have, and a copy of what it accepted is kept for recovery.
+/// Maximum bytes of a reply that wait in the HTTP library for a slow client. The library would accept as many
+/// as a head may have, and the gateway keeps a copy of all accepted bytes for recovery.
 const UNWRITTEN_LIMIT_BYTES: usize = 2 * 1024;
 
-/// The state of a connection.
+/// What a connection is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doing {
-    /// Nothing: no byte of a request has arrived since the last one.
+    /// The connection is idle: no byte of a request has arrived since the last request.
     Nothing,
-    /// It sends the head of a request.
+    /// The client sends the head of a request.
     SendsHead,
-    /// It sends the body of a request.
+    /// The client sends the body of a request.
     SendsBody,
-    /// It waits for its reply, or reads it.
+    /// The client waits for the reply, or reads it.
     Waits,
-    /// It does not read its reply.
+    /// The client does not read its reply.
     DoesNotRead,
 }
 
@@ -43,29 +43,29 @@ impl Doing {
 pub(super) struct Presence {
     opened: Instant,
     doing: AtomicU8,
-    /// Milliseconds after `opened` at which its current activity began.
+    /// When the current activity began, in milliseconds after `opened`.
     since: AtomicU64,
-    /// A request is in progress: its head was passed on, and its reply is not over.
+    /// Whether a request is in progress: the head was passed on, and the reply is not complete.
     is_under_way: AtomicBool,
     has_to_go: AtomicBool,
-    /// It is sending a reply that ends when the connection closes.
+    /// Whether the current reply ends only when the connection closes.
     ends_by_closing: AtomicBool,
     pub(super) going: Notify,
-    /// Bytes of the reply that the HTTP library has accepted and not written. Approximate, since the library adds
-    /// framing.
+    /// Bytes of the reply that the HTTP library has accepted but not written. The value is approximate,
+    /// because the library adds framing.
     unwritten: AtomicUsize,
     wakers: Mutex<Wakers>,
 }
 
-/// The tasks that wait.
+/// Tasks that wait for a change.
 #[derive(Default)]
 struct Wakers {
     body_fault: Option<Fault>,
-    /// The reader of a body, which waits for a fault in it.
+    /// The reader of a body, waiting for an error in the body.
     body: Option<Waker>,
-    /// The reader of the next request, which waits for the end of the current one.
+    /// The reader of the next request, waiting for the end of the current one.
     next: Option<Waker>,
-    /// The producer of the reply, which waits for its output to be written.
+    /// The producer of the reply, waiting until its output is written.
     reply: Option<Waker>,
 }
 
@@ -84,14 +84,14 @@ impl Presence {
         })
     }
 
-    /// Returns what it is doing, and for how long.
+    /// Returns the current activity and how long it has lasted.
     pub(super) fn doing(&self) -> (Doing, Duration) {
         let since = Duration::from_millis(self.since.load(Ordering::Relaxed));
         let doing = Doing::of_number(self.doing.load(Ordering::Relaxed));
         (doing, self.opened.elapsed().saturating_sub(since))
     }
 
-    /// Sets what it is doing. The same activity does not restart the time.
+    /// Sets the current activity. Repeating the same activity does not restart the time.
     pub(super) fn does(&self, doing: Doing) {
         if self.doing.swap(doing.number(), Ordering::Relaxed) != doing.number() {
             let now = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -109,12 +109,12 @@ impl Presence {
         self.is_under_way.store(true, Ordering::Release);
     }
 
-    /// Returns a guard. The request is over when it is dropped: with its reply, or before there was one.
+    /// Returns a guard. The request ends when the guard is dropped, whether or not there was a reply.
     pub(super) fn until_replied(self: &Arc<Self>) -> UnderWay {
         UnderWay(Arc::clone(self))
     }
 
-    /// Asks it to close, to make room.
+    /// Asks the connection to close, to make room.
     pub(super) fn let_go(&self) {
         self.has_to_go.store(true, Ordering::Release);
         self.going.notify_one();
@@ -124,17 +124,17 @@ impl Presence {
         self.has_to_go.load(Ordering::Acquire)
     }
 
-    /// Whether a reply is in progress that ends when the connection closes.
+    /// Whether the current reply ends only when the connection closes.
     pub(super) fn ends_by_closing(&self) -> bool {
         self.ends_by_closing.load(Ordering::Acquire)
     }
 
-    /// Records that such a reply begins or is over.
+    /// Records that such a reply begins or ends.
     pub(super) fn is_to_end_by_closing(&self, is_so: bool) {
         self.ends_by_closing.store(is_so, Ordering::Release);
     }
 
-    /// Records that the body it sends cannot be read any further.
+    /// Records that the client's body cannot be read any further.
     pub(super) fn body_failed(&self, fault: Fault) {
         let mut wakers = self.wakers();
         wakers.body_fault = Some(fault);
@@ -143,7 +143,7 @@ impl Presence {
         }
     }
 
-    /// Whether a request is in progress. If so, the reader is woken when it is over.
+    /// Whether a request is in progress. If so, its end wakes the reader.
     pub(super) fn waits_for_reply(&self, reader: &Waker) -> bool {
         let mut wakers = self.wakers();
         let waits = self.is_under_way();
@@ -153,22 +153,22 @@ impl Presence {
         waits
     }
 
-    /// Records that the HTTP library accepted a part of the reply.
+    /// Records that the HTTP library accepted bytes of the reply.
     pub(super) fn is_given(&self, bytes: usize) {
         self.unwritten.fetch_add(bytes, Ordering::AcqRel);
     }
 
-    /// Whether the HTTP library may accept more of the reply. If not, the producer is woken when it may.
+    /// Whether the HTTP library may accept more of the reply. If not, the producer is woken once it may.
     pub(super) fn has_room(&self, maker: &Waker) -> bool {
         if self.unwritten.load(Ordering::Acquire) < UNWRITTEN_LIMIT_BYTES {
             return true;
         }
         self.wakers().reply = Some(maker.clone());
-        // It may have been written in the meantime.
+        // Check again, because the bytes may have been written in the meantime.
         self.unwritten.load(Ordering::Acquire) < UNWRITTEN_LIMIT_BYTES
     }
 
-    /// Records that the HTTP library has written this many bytes to the client.
+    /// Records that the HTTP library has written bytes to the client.
     pub(super) fn is_written(&self, bytes: usize) {
         let rest = |unwritten: usize| Some(unwritten.saturating_sub(bytes));
         let before =
@@ -182,7 +182,7 @@ impl Presence {
         self.wakes_maker(before);
     }
 
-    /// Wakes the producer if there is room now and there was none before.
+    /// Wakes the producer if there was no room before and there is room now.
     fn wakes_maker(&self, before: usize) {
         if before >= UNWRITTEN_LIMIT_BYTES
             && self.unwritten.load(Ordering::Acquire) < UNWRITTEN_LIMIT_BYTES
@@ -197,7 +197,7 @@ impl Presence {
         self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns why its body cannot be read any further. Otherwise the reader is woken when it cannot.
+    /// Returns why the body cannot be read any further. If it can, a later fault wakes the reader.
     pub(super) fn body_fault(&self, reader: &Waker) -> Option<Fault> {
         let mut wakers = self.wakers();
         let is_known = wakers.body.as_ref().is_some_and(|known| known.will_wake(reader));
@@ -208,11 +208,11 @@ impl Presence {
     }
 }
 
-/// A request in progress.
+/// Marks a request as in progress until this is dropped.
 pub(super) struct UnderWay(Arc<Presence>);
 
 impl UnderWay {
-    /// Returns the connection of the request.
+    /// Returns the state of the request's connection.
     pub(super) fn presence(&self) -> &Presence {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! A reply on its way to the client: what is held until its end, and how long it may take.
+//! A reply on its way to the client: it keeps the request's permit and has a deadline.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use crate::admission::Claim;
 use crate::body::{AnyBody, BodyError};
 use crate::turn::Alarm;
 
-/// HTTP framing of a part of a stream, in bytes: its length in digits, and two line ends.
+/// HTTP framing of each chunk in bytes: the length in digits, and two line ends.
 const CHUNK_FRAMING_BYTES: usize = 8;
 
-/// A reply exceeded its time limit.
+/// Error: a reply exceeded its time limit.
 #[derive(Debug, thiserror::Error)]
 #[error("the request took longer than [limits] total_seconds allows ({0:?})")]
 struct TookTooLong(Duration);
 
-/// The body of a reply. Its request is in progress, and keeps its permit, until this is dropped: at the end of the
-/// body, on an error, or when the client disconnects.
+/// The body of a reply. The request is in progress, and keeps its permit, until this is dropped: at the end
+/// of the body, on an error, or when the client disconnects.
 pub(super) struct Reply {
     body: AnyBody,
     total: Duration,
@@ -31,12 +31,12 @@ pub(super) struct Reply {
     alarm: Alarm,
     _claim: Option<Arc<Claim>>,
     under_way: UnderWay,
-    /// It ends only when the connection closes.
+    /// Whether the reply ends only when the connection closes.
     ends_by_closing: bool,
 }
 
 impl Reply {
-    /// Returns a reply that is broken off at the deadline, after `total`.
+    /// Wraps a reply that is cut off at the deadline. `total` is the time limit for the message.
     pub(super) fn new(
         body: AnyBody,
         (total, deadline): (Duration, Instant),
@@ -47,7 +47,7 @@ impl Reply {
         Self { body, total, deadline, alarm, _claim: claim, under_way, ends_by_closing: false }
     }
 
-    /// Marks a reply whose end the client can only see by the end of the connection.
+    /// Marks a reply whose end the client recognises only by the end of the connection.
     pub(super) fn ending_by_closing(self) -> Self {
         Self { ends_by_closing: true, ..self }
     }
@@ -62,7 +62,7 @@ impl Body for Reply {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
-        // Nothing is produced before a slow client reads.
+        // Produce nothing until a slow client has read.
         let next = if this.under_way.presence().has_room(context.waker()) {
             Pin::new(&mut this.body).poll_frame(context)
         } else {
@@ -81,7 +81,7 @@ impl Body for Reply {
         }
         let is_late = match next {
             Poll::Pending => this.alarm.poll(context, this.deadline).is_ready(),
-            // A body that is always ready has to end, too.
+            // Check the deadline here too, because a body that is always ready never waits.
             Poll::Ready(Some(Ok(_))) => Instant::now() >= this.deadline,
             Poll::Ready(None | Some(Err(_))) => false,
         };

@@ -1,4 +1,4 @@
-//! A listening gateway. Its settings can be replaced while it serves, and it stops in order.
+//! A listening gateway. Its settings can be replaced at runtime, and it shuts down gracefully.
 
 use std::future::Future;
 use std::io;
@@ -19,31 +19,32 @@ use crate::rescue::Refusal;
 use crate::stopping::{Stage, Stopping};
 use crate::turn::Pace;
 
-/// Pause after a failed `accept`, mostly for lack of file descriptors: time for some connections to end.
+/// Pause after a failed `accept`. The usual cause is a lack of file descriptors, which other connections will release.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// How often to check whether the last reply is over.
+/// How often the shutdown checks whether the last reply has ended.
 const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How long a client may take to read the end of a reply that is cut off: the process should end within a second.
+/// How long a client may take to read the end of a reply that is cut off. The process should end within a second.
 const CUT_OFF_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How long connections may take to close.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// The most clients that are being told that there is no place. Further clients are not told.
+/// Maximum clients that receive the message that all places are taken. Further connections are closed without it.
 const SENT_AWAY_AT_ONCE: usize = 64;
 
-/// The system's send buffer for each client. The default is megabytes. This suffices for two megabytes a second to
-/// another continent, and is small enough that a reader of a kilobyte a second shows activity every minute or two.
+/// The system's send buffer for each client. The default is several megabytes. This size permits two
+/// megabytes per second to another continent. It is also small enough that a client that reads a kilobyte per
+/// second shows activity every minute or two.
 const SEND_BUFFER_BYTES: u32 = 128 * 1024;
 
-/// How much of that may be filled before the client's system is ready for it. Data in transit does not count, so
-/// distance does not matter. Data that waits for a slow reader is also held here, for recovery if it breaks off.
+/// How many unsent bytes the buffer may contain before the system accepts more. Data in transit does not
+/// count, so distance does not matter. The gateway also keeps all unread data, for recovery if the reply breaks off.
 #[cfg(target_os = "linux")]
 const UNSENT_LOW_WATER_BYTES: u32 = 4 * 1024;
 
-/// Connections that the system keeps until they are accepted.
+/// Maximum connections that the system queues until they are accepted.
 const ACCEPT_BACKLOG: u32 = 1_024;
 
 /// Why the gateway stopped serving.
@@ -52,7 +53,7 @@ pub enum ServeError {
     /// Replies were still in progress when the time to drain was over.
     #[error("{left} replies were still under way after {waited:?}, and were cut off")]
     NotDrained {
-        /// Replies that were cut off.
+        /// The number of replies that were cut off.
         left: usize,
         /// How long the gateway waited for them.
         waited: Duration,
@@ -64,13 +65,13 @@ pub struct Server {
     current: Mutex<Arc<Gateway>>,
     connections: Arc<Connections>,
     pub(super) permits: Arc<Permits>,
-    /// Shared by the first gateway and those made from it.
+    /// The shutdown state, shared by all gateways that are reloaded from the first one.
     pub(super) stopping: Arc<Stopping>,
     has_to_hurry: AtomicBool,
 }
 
 impl Server {
-    /// Serves the responses of this gateway.
+    /// Creates a server for this gateway.
     pub fn new(gateway: Arc<Gateway>) -> Arc<Self> {
         Arc::new(Self {
             stopping: Arc::clone(&gateway.stopping),
@@ -81,13 +82,13 @@ impl Server {
         })
     }
 
-    /// Returns the gateway that answers the next request.
+    /// Returns the gateway that will answer the next request.
     pub fn gateway(&self) -> Arc<Gateway> {
         Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Replaces the gateway, usually by [`Gateway::reloaded`] of the previous one. Requests in progress keep theirs,
-    /// and connections keep their limits.
+    /// Replaces the gateway, usually by [`Gateway::reloaded`] of the previous one. Requests in progress keep
+    /// the previous one, and connections keep their limits.
     pub fn reload(&self, gateway: Arc<Gateway>) {
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = gateway;
     }
@@ -97,8 +98,8 @@ impl Server {
         self.connections.busy()
     }
 
-    /// Returns the number of requests with a key of the gateway that run a model. Each counts before its upstream is
-    /// called, so that no client can have a reply that is not counted here.
+    /// Returns the number of requests with a gateway key that run a model. Each is counted before its
+    /// upstream is called, so no client can have a reply that is missing in this count.
     pub fn admitted_calls(&self) -> u64 {
         self.gateway().admitted_calls.load(Ordering::Relaxed)
     }
@@ -112,7 +113,7 @@ impl Server {
         self.stopping.has_reached(Stage::Draining)
     }
 
-    /// Ends the draining now, or as soon as it begins, as if its time were over.
+    /// Ends the draining at once, or as soon as it begins, as if its time limit were reached.
     pub fn hurry(&self) {
         self.has_to_hurry.store(true, Ordering::Release);
     }
@@ -125,12 +126,12 @@ impl Server {
         }
     }
 
-    /// Serves connections until `shutdown` resolves, then lets replies in progress end. Meanwhile it answers only its
-    /// own pages: `/endmark/readyz` reports at once that it stops. Replies that do not end in time are cut off: their
-    /// clients get an error, and the end of each call is recorded.
+    /// Serves connections until `shutdown` resolves, then waits for replies in progress. Meanwhile it answers
+    /// only its own pages, and `/endmark/readyz` reports at once that it stops. Replies that do not end in
+    /// time are cut off: their clients get an error, and the end of each call is recorded.
     ///
     /// # Errors
-    /// [`ServeError::NotDrained`] if some did not end in time.
+    /// [`ServeError::NotDrained`] if some replies did not end in time.
     pub async fn serve(
         self: &Arc<Self>,
         listener: TcpListener,
@@ -187,13 +188,13 @@ impl Server {
     async fn drained(&self, waited: Duration) -> Result<(), ServeError> {
         let began = Instant::now();
         let mut quiet = 0;
-        // A reply that has just ended may still be on its way into the socket, so this checks twice.
+        // Check twice, because a reply that has just ended may still be on its way into the socket.
         while quiet < 2 {
             let left = self.connections.busy();
             quiet = if left == 0 { quiet + 1 } else { 0 };
             let elapsed = began.elapsed();
             if left > 0 && (elapsed >= waited || self.has_to_hurry.load(Ordering::Acquire)) {
-                // Milliseconds are precise enough for people.
+                // Milliseconds are precise enough for the message.
                 let waited = Duration::from_millis(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX));
                 return Err(ServeError::NotDrained { left, waited });
             }
@@ -202,8 +203,8 @@ impl Server {
         Ok(())
     }
 
-    /// Ends what is still in progress: first each reply with a last message, then the connections that do not accept
-    /// one.
+    /// Ends everything that is still in progress: first each reply with a final message, then the connections
+    /// that do not accept one.
     async fn cut_off(&self) {
         for (stage, patience) in [(Stage::Interrupted, CUT_OFF_TIMEOUT), (Stage::Over, CLOSE_TIMEOUT)] {
             self.reach(stage);
@@ -217,31 +218,31 @@ impl Server {
 
 async fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
     let (stream, _) = listener.accept().await?;
-    // Without it the kernel delays small events by up to 40 ms.
+    // Otherwise the kernel delays small events by up to 40 ms.
     stream.set_nodelay(true)?;
     Ok(stream)
 }
 
-/// Listens on this address, with a limit of the system's buffer for each client.
+/// Listens on this address, and limits the system's buffer for each client.
 ///
 /// # Errors
-/// The system's error; [`io::ErrorKind::AddrInUse`] if another process listens there.
+/// The system's error, which is [`io::ErrorKind::AddrInUse`] if another process listens on this address.
 pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // A successor process takes the address over at once.
+    // A successor process can then use the address at once.
     socket.set_reuseaddr(true)?;
     socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
-    // Each accepted connection inherits it.
+    // Accepted connections inherit this option.
     #[cfg(target_os = "linux")]
     socket2::SockRef::from(&socket).set_tcp_notsent_lowat(UNSENT_LOW_WATER_BYTES)?;
     socket.bind(address)?;
     socket.listen(ACCEPT_BACKLOG)
 }
 
-/// Serves connections with one gateway until `shutdown` resolves, then lets replies in progress end.
+/// Serves connections with one gateway until `shutdown` resolves, then waits for replies in progress.
 ///
 /// # Errors
-/// [`ServeError::NotDrained`] if some did not end in time and were cut off.
+/// [`ServeError::NotDrained`] if some replies did not end in time and were cut off.
 pub async fn serve(
     listener: TcpListener,
     gateway: Arc<Gateway>,

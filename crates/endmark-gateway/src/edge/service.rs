@@ -1,4 +1,4 @@
-//! Admits a request, and holds its place until its reply is over.
+//! Admits a request, and keeps its place until the reply is complete.
 
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
@@ -26,12 +26,12 @@ use crate::stack;
 use crate::stopping::Interrupted;
 use crate::work::Apart;
 
-/// A stream that exceeds its time gets an error event before its connection is closed.
+/// Time for a stream that exceeds its limit to send an error event before its connection is closed.
 const LAST_EVENT: Duration = Duration::from_secs(2);
 
-/// The header in which a browser states whose page sent a request.
+/// The header in which a browser states which site caused a request.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-/// The purpose: `navigate` is a person who opens a page.
+/// The header with the purpose of a request. `navigate` means that a person opens a page.
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 /// Answers one request.
@@ -41,13 +41,13 @@ pub(super) async fn answer(
     request: Request<Incoming>,
 ) -> Response<AnyBody> {
     let under_way = presence.until_replied();
-    // Requests in progress keep the settings that they began with.
+    // A request keeps the settings that applied when it started.
     let gateway = server.gateway();
     let limits = &gateway.settings.limits;
     let began = Instant::now();
     let deadline = began + limits.total;
     let format = route::format_of(request.uri(), request.headers());
-    // HTTP/1.0 replies have no framing.
+    // Replies in HTTP/1.0 have no framing.
     let is_old = request.version() < Version::HTTP_11;
     let is_head = request.method() == Method::HEAD;
     let failure = Arc::new(OnceLock::new());
@@ -69,7 +69,7 @@ pub(super) async fn answer(
         }
     };
     let mut response = match (failure.get(), answered) {
-        // Whatever the inner service answered, the client can do something about this.
+        // The client can correct this failure, so it takes precedence over the inner service's response.
         (Some(failure), _) => rescue::respond(&failure.refusal(limits), format),
         (None, Ok(response)) => response,
         (None, Err(refusal)) => rescue::respond(&refusal, format),
@@ -90,7 +90,7 @@ pub(super) async fn answer(
     })
 }
 
-/// The inner service: the gateway's own pages, and the path of all other requests.
+/// Answers the gateway's own pages, and forwards all other requests.
 async fn behind(
     gateway: Arc<Gateway>,
     request: Request<AnyBody>,
@@ -109,8 +109,8 @@ async fn behind(
     Apart::new(stack::respond(gateway, request, format)).await
 }
 
-/// Whether a request cannot be forwarded as HTTP: its method is not supported, or its connection should become
-/// another protocol, which would pass without limits or recovery.
+/// Returns an error if a request cannot be forwarded as HTTP. Either its method is not supported, or it would
+/// switch to another protocol, which would bypass limits and recovery.
 fn unserved<B>(request: &Request<B>) -> Option<Refusal> {
     let method = request.method().as_str();
     if !METHODS.split(", ").any(|served| served == method) {
@@ -120,8 +120,8 @@ fn unserved<B>(request: &Request<B>) -> Option<Refusal> {
     Some(Refusal::Upgrade(format!("an upgrade to {}", String::from_utf8_lossy(protocol.as_bytes()))))
 }
 
-/// Whether the request may be answered now, and with which claim. The gateway's own pages need none: they report its
-/// state even while it is full or stopping.
+/// Decides whether the request may be answered now, and returns its claim. The gateway's own pages need no
+/// claim: they report its state even while it is full or stopping.
 fn admit(
     server: &Arc<Server>,
     gateway: &Gateway,
@@ -129,7 +129,7 @@ fn admit(
 ) -> Result<Option<Arc<Claim>>, Refusal> {
     let headers = request.headers();
     let is_own = route::is_own(request.uri().path());
-    // Any site may link to one of the gateway's own pages, which changes nothing.
+    // Any site may link to one of the gateway's own pages, because opening a page changes nothing.
     let is_followed_link = is_own && headers.get(FETCH_MODE).is_some_and(|mode| mode == "navigate");
     let values = |name| headers.get_all(name).iter().map(HeaderValue::as_bytes).collect::<Vec<_>>();
     let (host, origins) = (headers.get(header::HOST).map(HeaderValue::as_bytes), values(header::ORIGIN));

@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::ledger::FirstCall;
 
-/// What a client learns about its budgets; empty if it has none.
+/// The state of the client's budgets to disclose; empty if it has none.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct BudgetTold {
     is_closing: bool,
@@ -18,7 +18,7 @@ impl BudgetTold {
         Self { is_closing: first.is_closing, percent: first.percent, least_left: first.least_left }
     }
 
-    /// Writes it as response headers.
+    /// Writes the state as response headers.
     pub(crate) fn write_headers(&self, headers: &mut HeaderMap) {
         let mut set = |name: &'static str, value: String| {
             if let Ok(value) = HeaderValue::from_str(&value) {

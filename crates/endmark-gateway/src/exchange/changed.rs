@@ -1,4 +1,4 @@
-//! Changes of a client's request before it is sent upstream, and their disclosure.
+//! Changes that the gateway made to a client's request, and their disclosure.
 
 use endmark_context::compact::NotMade;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -6,22 +6,22 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use crate::metrics::Metrics;
 use crate::shaping::Summary;
 
-/// The changes.
+/// The changes to one request.
 #[derive(Debug, Default)]
 pub(crate) struct Changed {
-    /// Tool calls in the conversation whose arguments were not JSON.
+    /// Number of tool calls in the conversation whose arguments were not JSON and were repaired.
     pub(crate) repaired_calls: usize,
-    /// References to stored items that were recovered: the whole items are sent instead.
+    /// Number of references to recovered items that were replaced by the complete items.
     pub(crate) restored_items: usize,
-    /// Tool results that are capped.
+    /// Number of capped tool results.
     pub(crate) capped: usize,
-    /// Whether the model is offered the tool that reads omitted parts.
+    /// Whether the gateway offers the model its tool for reading omitted parts.
     pub(crate) offers_reading: bool,
-    /// The summary of its older part, if it was condensed.
+    /// The summary of the older part, if it was condensed.
     pub(crate) summary: Option<Summary>,
-    /// Why no more of it can be condensed, although it is too long.
+    /// Why the gateway could not condense more, although the request is too long.
     pub(crate) compaction_stopped: Option<NotMade>,
-    /// The response that the request continues, if that differs from the client's.
+    /// The response that the request continues, if it is not the one that the client named.
     pub(crate) goes_on_from: Option<String>,
 }
 
@@ -57,7 +57,7 @@ impl Changed {
         }
     }
 
-    /// Discloses them to the client.
+    /// Discloses the changes as response headers.
     pub(crate) fn write_headers(&self, headers: &mut HeaderMap) {
         if self.repaired_calls > 0 {
             headers.insert(HeaderName::from_static("x-endmark-repaired-calls"), self.repaired_calls.into());
@@ -76,7 +76,7 @@ impl Changed {
         }
     }
 
-    /// Returns the state of its older part for the header, or `None` if there is nothing to disclose.
+    /// Returns the header's value about condensing, or `None` if there is nothing to disclose.
     fn compaction(&self) -> Option<String> {
         let summary = self.summary.as_ref().map(Summary::disclosed);
         let Some(why) = self.compaction_stopped else { return summary };

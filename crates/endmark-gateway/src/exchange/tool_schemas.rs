@@ -1,4 +1,4 @@
-//! The schemas of the tools that a request offers: parsed once, and each compiled once.
+//! The schemas of the tools that a request offers. They are parsed once, and each is compiled once.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -7,7 +7,7 @@ use endmark_wire::request::Request;
 
 use crate::recovery::Schema;
 
-/// The schemas of the arguments of each tool.
+/// The schemas of all tools' arguments, by the tool's name.
 #[derive(Default)]
 pub(crate) struct ToolSchemas(OnceLock<HashMap<String, Offered>>);
 
@@ -17,7 +17,7 @@ struct Offered {
 }
 
 impl ToolSchemas {
-    /// Returns the schema of this tool, or `None` if it is not offered or has no schema that compiles.
+    /// Returns the schema of a tool. Returns `None` if the tool is not offered or its schema does not compile.
     pub(super) fn of(&self, request: &Request, name: &str) -> Option<Schema> {
         let offered = self.0.get_or_init(|| {
             let tools = request.tools().into_iter();

@@ -18,19 +18,19 @@ use crate::body::{AnyBody, BodyError, full, preceded};
 use crate::settings::{Fault, Kind};
 use crate::upstream::{Read, UpstreamError, is_event_stream, plain, read_up_to};
 
-/// A longer reply that is not a stream is passed on without a fault.
+/// Maximum size of a reply into which a fault is injected, if it is not a stream. Larger ones pass unchanged.
 const MAX_REPLY_BYTES: usize = 64 * 1024 * 1024;
 
-/// The time limit for reading a reply that will be changed.
+/// The time limit for reading a reply into which a fault is injected.
 const READING: std::time::Duration = std::time::Duration::from_mins(10);
 
-/// Returns the answer with its fault.
+/// Returns the response with the fault.
 pub(super) async fn struck(
     fault: &Fault,
     format: &'static dyn WireFormat,
     answer: Response<AnyBody>,
 ) -> Result<Response<AnyBody>, UpstreamError> {
-    // A fault is injected into decoded text.
+    // Decode the text first: faults apply to decoded text.
     let answer = plain(answer);
     let streams = is_event_stream(answer.headers());
     let (mut head, body) = answer.into_parts();
@@ -73,11 +73,12 @@ fn of_whole(fault: &Fault, format: &'static dyn WireFormat, body: &Bytes) -> Any
 
 struct Struck {
     inner: AnyBody,
-    /// `None` if the steps are all that follows.
+    /// The fault that is still pending; `None` if only `steps` remain.
     strike: Option<Box<Strike>>,
     steps: VecDeque<Step>,
     sleep: Option<Pin<Box<Sleep>>>,
-    /// How it breaks off once the previous parts are written: the connection and its buffers end with it.
+    /// The error that breaks the body off once the preceding parts are written, because closing discards
+    /// buffered bytes.
     breaks: Option<io::ErrorKind>,
 }
 
@@ -116,7 +117,7 @@ impl Body for Struck {
                     continue;
                 }
                 Some(Step::End(end)) => {
-                    // No one reads it any more, so it should not be produced.
+                    // The rest is not read, so the upstream should not produce it.
                     self.inner = full("");
                     self.strike = None;
                     match end {

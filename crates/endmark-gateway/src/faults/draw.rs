@@ -1,4 +1,4 @@
-//! Selects which reply gets which fault: the same seed gives the same order.
+//! Selects a fault for each reply. The same seed gives the same order.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -18,12 +18,12 @@ use crate::settings::Upstream;
 use crate::settings::{Fault, FaultPlan, FaultSide, Kind, Place};
 use crate::upstream::{Client, Interceptor, UpstreamError};
 
-/// Faults without a position occur within this many events, early enough for short replies.
+/// A fault without a position occurs within this many events, early enough for short replies.
 const EVENTS_TO_CHOOSE_FROM: u64 = 24;
 
-/// The faults of one gateway, in the order of its requests.
+/// Selects faults for one gateway, in the order of its requests.
 pub(crate) struct Faults {
-    /// Each fault with the cumulated share.
+    /// Each fault with its cumulated share.
     up_to: Vec<(u32, Fault)>,
     side: FaultSide,
     seed: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// Makes these faults. Without a seed their order differs each time.
+    /// Creates the faults of a plan. Without a seed, their order is random.
     pub(crate) fn new(plan: &FaultPlan, side: FaultSide, seed: Option<u64>) -> Self {
         let given: u32 = plan.faults.iter().filter_map(|fault| fault.share).sum();
         let without = plan.faults.iter().filter(|fault| fault.share.is_none()).count();
@@ -49,8 +49,8 @@ impl Faults {
         }
     }
 
-    /// Answers a request by `reply`, with the next fault. A fault of the upstream's side is in the request's
-    /// extensions, for its [`Destination`](crate::upstream::Destination)s.
+    /// Answers a request with `reply`, and injects the next fault. A fault on the upstream's side is passed
+    /// on in the request's extensions, for its [`Destination`](crate::upstream::Destination)s.
     pub(crate) async fn rehearse<B>(
         &self,
         format: &'static dyn WireFormat,
@@ -70,7 +70,7 @@ impl Faults {
         rehearsal.deliver(answer).await
     }
 
-    /// Returns the fault of the next request's reply, if it has one.
+    /// Returns the fault for the next reply, if any.
     fn draw(&self) -> Option<Fault> {
         if self.up_to.is_empty() {
             return None;
@@ -90,7 +90,7 @@ impl Faults {
     }
 }
 
-/// A pseudo-random number that follows from the seed: `splitmix64`.
+/// Returns a pseudo-random number that the seed determines: `splitmix64`.
 fn mixed(seed: u64, number: u64) -> u64 {
     let mut state = seed.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -98,7 +98,7 @@ fn mixed(seed: u64, number: u64) -> u64 {
     state ^ (state >> 31)
 }
 
-/// The fault of one request's reply.
+/// The fault for one request's reply.
 struct Rehearsal {
     fault: Fault,
     side: FaultSide,
@@ -130,7 +130,7 @@ impl Interceptor for Rehearsal {
 }
 
 impl Rehearsal {
-    /// Returns what the client gets instead of an answer, if that is the fault.
+    /// Returns the response that replaces the reply, if that is the fault.
     fn instead(&self) -> Option<Response<AnyBody>> {
         match (self.side, self.fault.kind) {
             (FaultSide::Client, Kind::Status(status, retry_after)) => Some(self.refusal(status, retry_after)),
@@ -138,13 +138,13 @@ impl Rehearsal {
         }
     }
 
-    /// Returns the answer for the client, with a mark that a fault was injected.
+    /// Returns the response for the client, marked as having an injected fault.
     async fn deliver(&self, answer: Response<AnyBody>) -> Response<AnyBody> {
         let fault = &self.fault;
         let mut answer = match (self.side, fault.kind) {
             (FaultSide::Upstream, _) | (FaultSide::Client, Kind::Status(..)) => answer,
             (FaultSide::Client, _) => struck(fault, self.format, answer).await.unwrap_or_else(|error| {
-                // The reply was read here only to break it.
+                // The gateway read this reply only in order to break it.
                 error_response(
                     self.format,
                     http::StatusCode::BAD_GATEWAY,
@@ -159,12 +159,12 @@ impl Rehearsal {
         answer
     }
 
-    /// Returns the error that replaces a reply. No upstream is called.
+    /// Returns the error that replaces a reply, without an upstream call.
     fn refusal(&self, status: http::StatusCode, retry_after: Option<Duration>) -> Response<AnyBody> {
         let message = "a rehearsed fault (--fault): no model was asked";
         let mut answer = error_response(self.format, status, "endmark_rehearsed_fault", message);
         if let Some(wait) = retry_after {
-            // The header counts whole seconds.
+            // The header contains whole seconds.
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
             answer.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());
         }

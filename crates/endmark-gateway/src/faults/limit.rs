@@ -1,4 +1,4 @@
-//! A reply that ends at its limit, in any format.
+//! Cuts a reply as if it had reached its token limit, in any format.
 
 use endmark_wire::format::WireFormat;
 use endmark_wire::reply::Choice;
@@ -7,17 +7,17 @@ use endmark_wire::sse::Frame;
 use endmark_wire::stream::Reader;
 use endmark_wire::writer::{ChoiceEnd, Closing, End, Writer};
 
-/// Bytes of a stream that are kept: it will be cut anyway.
+/// Maximum bytes of a stream that are read in order to cut it.
 const KEPT_BYTES: usize = 1024 * 1024;
 
-/// Returns a request that any reply can answer.
+/// Returns a minimal request in this format.
 fn any_request(format: &'static dyn WireFormat) -> Option<Request> {
     let body = br#"{"model":"","stream":true,"messages":[],"input":[],"contents":[]}"#;
     let address = Address { model: Some(String::new()), stream: Some(true), ..Address::default() };
     Request::parse(format, body, &address).ok()
 }
 
-/// A stream that will be cut.
+/// A stream that will be cut at a limit.
 pub(super) struct Limit {
     reader: Box<dyn Reader>,
     writer: Box<dyn Writer>,
@@ -29,8 +29,8 @@ impl Limit {
         Some(Self { reader: request.stream(KEPT_BYTES), writer: request.writer(KEPT_BYTES) })
     }
 
-    /// Processes an event. Returns the end of the stream that replaces it, if that is `due` and there is a reply to
-    /// cut. At its own end a reply is whole, whatever its stop reason.
+    /// Processes an event. If the cut is `due` and the reply has content, returns the end of the stream that
+    /// replaces the event. A reply that reaches its own end is whole, whatever its stop reason.
     pub(super) fn reached(&mut self, frame: &Frame, due: bool) -> Option<Vec<u8>> {
         let event = self.reader.frame(frame).ok()?;
         if due && !event.pieces.is_empty() && event.finishes.is_empty() {
@@ -46,8 +46,8 @@ fn cut(choice: &Choice) -> ChoiceEnd<'static> {
     ChoiceEnd { choice: choice.index, end: Some(End::Cut), endmark: None, rewritten: false }
 }
 
-/// Returns a reply that reached its limit after this many bytes of each text and each call's arguments, or `None` if
-/// it ends before.
+/// Returns a reply whose texts and arguments are each cut after this many bytes. Returns `None` if the reply
+/// is not longer.
 pub(super) fn cut_reply(format: &'static dyn WireFormat, at: usize, body: &[u8]) -> Option<Vec<u8>> {
     let response = any_request(format)?.response(body).ok()?;
     let mut edit = response.edit();
@@ -61,7 +61,7 @@ pub(super) fn cut_reply(format: &'static dyn WireFormat, at: usize, body: &[u8])
         for call in &choice.tool_calls {
             let Some(arguments) = beginning(&call.arguments, at) else { continue };
             was_cut = true;
-            // If arguments are an object, a server has nothing to show of cut ones.
+            // Where arguments are an object, real servers drop truncated arguments.
             edit.set_arguments(choice.index, call.index, "{}");
             edit.set_arguments(choice.index, call.index, arguments);
         }
@@ -73,7 +73,7 @@ pub(super) fn cut_reply(format: &'static dyn WireFormat, at: usize, body: &[u8])
     reached.then(|| edit.finish())
 }
 
-/// Returns the beginning of a text, or `None` if it ends before.
+/// Returns the beginning of a text, or `None` if the text is not longer.
 fn beginning(text: &str, at: usize) -> Option<&str> {
     let end = text.floor_char_boundary(at);
     text.get(..end).filter(|beginning| beginning.len() < text.len())

@@ -1,4 +1,4 @@
-//! Injects a fault into a stream: it receives the bytes and returns what is passed on.
+//! Injects a fault into a stream: it receives bytes and returns what to forward.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use endmark_wire::sse::{Decoder, Frame, Tail};
 use super::limit::Limit;
 use crate::settings::{Fault, Kind, Place};
 
-/// The longest event that is read. No provider's event is longer.
+/// Maximum size of an event that is examined. Events of all providers are shorter.
 const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
 
-/// What is passed on to the reader, in order.
+/// What the reader gets next.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Pass(Bytes),
     Wait(Duration),
-    /// Nothing follows.
+    /// The body ends here.
     End(End),
 }
 
@@ -33,16 +33,16 @@ pub(super) enum End {
 /// A stream with a pending fault.
 pub(super) struct Strike {
     format: &'static dyn WireFormat,
-    /// What cuts the reply, if that is the fault.
+    /// Cuts the reply at a limit, if that is the fault.
     limit: Option<Limit>,
     kind: Kind,
     place: Place,
     decoder: Decoder,
     events: usize,
     bytes: usize,
-    /// The fault has occurred.
+    /// Whether the fault has occurred.
     over: bool,
-    /// An event is too long to be read: the rest is passed on.
+    /// Whether an event was too long to be examined. The rest is then forwarded unchanged.
     unread: bool,
 }
 
@@ -91,7 +91,7 @@ impl Strike {
         steps
     }
 
-    /// Returns what is left when the stream ends by itself.
+    /// Returns the remaining bytes when the stream ends by itself.
     pub(super) fn rest(&mut self) -> Vec<Step> {
         match std::mem::replace(&mut self.decoder, Decoder::new(MAX_EVENT_BYTES)).finish() {
             Tail::Clean => Vec::new(),
@@ -159,7 +159,7 @@ impl Strike {
 }
 
 impl Kind {
-    /// Returns how a body ends that is broken off.
+    /// Returns how the body breaks off, if it does.
     pub(super) fn end(self) -> Option<End> {
         match self {
             Self::Drop => Some(End::Closed),
@@ -190,7 +190,7 @@ mod tests {
         "data: [DONE]\n\n",
     );
 
-    /// Returns what a reader gets, in pieces of this many bytes, and how it ends.
+    /// Returns what a reader receives if the stream arrives in pieces of this many bytes, and how it ends.
     fn struck(fault: &str, piece: usize) -> (String, Option<End>) {
         let plan: FaultPlan = fault.parse().unwrap();
         let mut strike = Strike::new(&plan.faults[0], &endmark_wire::openai_chat::Chat);

@@ -6,10 +6,10 @@ use endmark_wire::format::WireFormat;
 use super::limit::cut_reply;
 use crate::settings::{Kind, Place};
 
-/// A body that is not a stream has no events: this many bytes count as one, about a token.
+/// A body that is not a stream has no events. This many bytes count as one event, which is about a token.
 pub(super) const BYTES_OF_AN_EVENT: usize = 4;
 
-/// Returns the position of a fault, in bytes.
+/// Returns the position of a fault in bytes.
 pub(super) fn place(place: Place) -> usize {
     match place {
         Place::Events(events) => events.saturating_mul(BYTES_OF_AN_EVENT),
@@ -18,7 +18,7 @@ pub(super) fn place(place: Place) -> usize {
     }
 }
 
-/// Returns the body with its fault, or unchanged if the fault does not reach it.
+/// Returns the body with the fault, or unchanged if it ends before the fault.
 pub(super) fn changed(kind: Kind, format: &'static dyn WireFormat, at: usize, body: &Bytes) -> Bytes {
     match kind {
         Kind::Cut => cut_reply(format, at, body).map_or_else(|| body.clone(), Bytes::from),

@@ -1,4 +1,4 @@
-//! The body of an upstream's answer, counted while it is passed on.
+//! The body of an upstream's response, counted while it is forwarded.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use super::ended::CallEnd;
 use super::listener::{Listener, Said};
 use crate::body::{AnyBody, BodyError};
 
-/// How much of an answer's body arrived, when it began, and whether the whole request was sent.
+/// Counts how much of a response's body arrived, when it began, and whether the whole request was sent.
 #[derive(Debug)]
 pub(super) struct Gauge {
     began: Instant,
     went_up: AtomicBool,
     bytes: AtomicU64,
-    /// One more than the estimated tokens in it; 0 if it is not read.
+    /// The estimated tokens of the text plus 1; 0 if the text is not read.
     written: AtomicU64,
-    /// Microseconds from the beginning to the first byte; 0 before it.
+    /// Microseconds from the start to the first byte; 0 before it.
     first_byte: AtomicU64,
 }
 
@@ -56,7 +56,7 @@ impl Gauge {
         }
     }
 
-    /// Returns the microseconds from the beginning.
+    /// Returns the microseconds since the start.
     pub(super) fn elapsed(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
@@ -65,7 +65,7 @@ impl Gauge {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Records how many tokens it has so far, or `None` if it is no longer read.
+    /// Records how many tokens the text has so far, or `None` if it is no longer read.
     pub(super) fn read(&self, written: Option<u64>) {
         self.written.store(written.map_or(0, |tokens| tokens.saturating_add(1)), Ordering::Relaxed);
     }
@@ -79,13 +79,13 @@ impl Gauge {
     }
 }
 
-/// A body that counts what passes. If it has a call, it settles that at its end.
+/// A body that counts the bytes that pass. If it has a call, it settles the call at its end.
 pub(super) struct Metered {
     pub(super) inner: AnyBody,
     pub(super) gauge: Arc<Gauge>,
-    /// The call to settle, and its ending if the body ends well.
+    /// The call to settle, and its ending if the body ends normally.
     pub(super) call: Option<(Call, Ending)>,
-    /// Reads its usage.
+    /// Reads the usage from the body.
     pub(super) listener: Option<Listener>,
 }
 
@@ -108,7 +108,7 @@ impl Metered {
                 });
             };
             if is_large {
-                // Reading it takes a while, and its client already has all of it.
+                // Use another thread, because parsing takes time and the client already has the whole body.
                 tokio::task::spawn_blocking(settle);
             } else {
                 settle();
@@ -117,18 +117,18 @@ impl Metered {
     }
 }
 
-/// Returns the usage and text read from a finished answer.
+/// Returns the usage and text that were read from a finished response.
 fn said(listener: Option<Listener>, call: &Call, ended: bool) -> Said {
     let said = listener.map(|listener| listener.said(ended)).unwrap_or_default();
     call.read_tallies(said.written.as_deref());
     said
 }
 
-/// Its client has disconnected.
+/// A drop before the end means that the client has disconnected.
 impl Drop for Metered {
     fn drop(&mut self) {
         if let Some((call, _)) = self.call.take() {
-            // The usage reported so far is not final: the final usage is estimated from its text.
+            // The usage reported so far is not final, so the final usage is estimated from the text.
             said(self.listener.take(), &call, false);
         }
     }
@@ -151,7 +151,7 @@ impl Body for Metered {
                         listener.hear(data);
                     }
                 }
-                // hyper does not poll again if the length shows that nothing follows.
+                // hyper does not poll again if the declared length shows that nothing follows.
                 if self.inner.is_end_stream() {
                     self.settle(false);
                 }

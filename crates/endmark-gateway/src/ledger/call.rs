@@ -1,4 +1,4 @@
-//! One upstream call from before it is made until it is over, and all calls of one request.
+//! One upstream call, from before it is made until it has ended, and all calls of one request.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -34,7 +34,7 @@ use crate::telemetry;
 /// The upstream calls of one request.
 pub(crate) struct Calls {
     recorder: Recorder,
-    /// The observation of the whole request.
+    /// Observes the whole request.
     pub(crate) watch: Arc<Watch>,
     caller: Caller,
     mode: Mode,
@@ -43,32 +43,32 @@ pub(crate) struct Calls {
     made: AtomicU32,
     resumes: Arc<AtomicU32>,
     budgets: Arc<Budgets>,
-    /// The number of calls that have got a number.
+    /// How many calls have been numbered.
     numbered: AtomicU32,
-    /// The first call, held before the request was prepared for it.
+    /// The reservation of the first call, made before the request was prepared.
     first: Mutex<Option<Reserved>>,
-    /// The request's place among those that its key may make at once, until all of them are over.
+    /// The request's place among those that its key permits at once. It is released after the last call.
     seat: OnceLock<Arc<Reserved>>,
-    /// Its rate limits, as they were left when it was admitted.
+    /// The rate limits and what is left of them, as of the request's admission.
     rates: OnceLock<Vec<RateLeft>>,
-    /// The cost of the calls that are over.
+    /// The cost of finished calls.
     cost: Arc<Cost>,
 }
 
 /// The client of the calls.
 pub(crate) struct Caller {
-    /// The id that `endmark log show` explains.
+    /// The id that `endmark log show` accepts.
     pub(crate) request_id: String,
     /// The session's hash.
     pub(crate) session: String,
     /// The hash of the client's credential, if it sent one, or the name of its key.
     pub(crate) credential: Option<String>,
-    /// The limits of its key.
+    /// The limits of the client's key.
     pub(crate) limits: KeyLimits,
 }
 
 impl Calls {
-    /// Makes the record of a request without calls.
+    /// Creates the record of a request without calls.
     pub(crate) fn new(
         recorder: Recorder,
         watch: Watch,
@@ -95,17 +95,17 @@ impl Calls {
         }
     }
 
-    /// Returns what records them.
+    /// Returns the recorder of the calls.
     pub(crate) fn recorder(&self) -> &Recorder {
         &self.recorder
     }
 
-    /// Returns the hash of their credential.
+    /// Returns the hash of the client's credential.
     pub(crate) fn credential(&self) -> Option<&str> {
         self.caller.credential.as_deref()
     }
 
-    /// Returns the hash of their session.
+    /// Returns the hash of the session.
     pub(crate) fn session(&self) -> &str {
         &self.caller.session
     }
@@ -115,12 +115,12 @@ impl Calls {
         self.made.load(Ordering::Relaxed)
     }
 
-    /// Returns the counter of the calls for the rest of its reply.
+    /// Returns the counter of continuation calls.
     pub(crate) fn resumes(&self) -> Arc<AtomicU32> {
         Arc::clone(&self.resumes)
     }
 
-    /// Returns the cost of its finished calls, in nano-dollars, or `None` if a price is missing or no call is over.
+    /// Returns the cost of the finished calls in nano-dollars. `None` if a price is missing or no call has ended.
     pub(crate) fn cost(&self) -> Option<u64> {
         self.cost.nano_usd()
     }
@@ -130,7 +130,7 @@ impl Calls {
         self.budgets.are_any(self.caller.limits)
     }
 
-    /// Holds the first call in its budgets before it is made. Returns how it is held.
+    /// Reserves the first call in its budgets before it is made. Returns the state of the reservation.
     pub(crate) async fn reserve_first(
         &self,
         model: &str,
@@ -169,12 +169,12 @@ impl Calls {
             may_close,
         };
         if is_request && let Some(seat) = self.budgets.seat(&self.recorder, &planned).await? {
-            // A request is admitted once.
+            // Setting it fails only the second time, and a request is admitted only once.
             let _ = self.seat.set(Arc::new(seat));
         }
         let mut reserved = self.budgets.reserve(&self.recorder, planned).await?;
         if is_request {
-            // As above.
+            // The same applies here.
             let _ = self.rates.set(std::mem::take(&mut reserved.rates));
         }
         for (scope, percent) in &reserved.warned {
@@ -183,10 +183,10 @@ impl Calls {
         Ok(reserved)
     }
 
-    /// Holds a call in its budgets before it is made, and records it. Whatever happens now, it gets a row.
+    /// Reserves a call in its budgets before it is made, and records it. From now on the call gets a row in any case.
     ///
     /// # Errors
-    /// [`NotAdmitted`] if a budget does not admit it: it must not be made.
+    /// [`NotAdmitted`] if a budget does not permit the call, which must then not be made.
     pub(crate) async fn open(
         &self,
         purpose: Purpose,
@@ -199,12 +199,12 @@ impl Calls {
         let mut reserved = if let Some(reserved) = held {
             reserved
         } else {
-            // A path that is passed on holds its first call here.
+            // The first call of a forwarded path is reserved here.
             let is_request = purpose == Purpose::Reply && self.made() == 0;
             self.reserve(model, body, None, false, is_request).await?
         };
         let (call, sent_bytes) = (reserved.call, body.len());
-        // A summary is made for the request, and is not an attempt to answer it.
+        // A summary is not an attempt to answer the request.
         if purpose != Purpose::Summary {
             self.made.fetch_add(1, Ordering::Relaxed);
         }
@@ -261,18 +261,18 @@ impl Calls {
     }
 }
 
-/// How the first call of a request is held.
+/// The state after the first call of a request was reserved.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FirstCall {
-    /// Whether it is the closing call of its session.
+    /// Whether the call is the closing call of its session.
     pub(crate) is_closing: bool,
     /// The amount left in the tightest budget.
     pub(crate) least_left: Option<(Scope, Unit, u64)>,
-    /// The highest level that a budget reached by it, in percent, or 0.
+    /// The highest warning level that a budget reached by this call, in percent, or 0.
     pub(crate) percent: u8,
 }
 
-/// A call in progress. If it is dropped before it is settled, its answer is no longer awaited, and that is recorded.
+/// A call in progress. If it is dropped before it is settled, it is recorded as abandoned.
 pub(crate) struct Call {
     open: Option<OpenCall>,
     watch: Arc<Watch>,
@@ -280,65 +280,65 @@ pub(crate) struct Call {
     status: Option<StatusCode>,
     span: Span,
     budgets: Arc<Budgets>,
-    /// Whether any budget applies to it.
+    /// Whether any budget applies to the call.
     is_held: bool,
-    /// The estimate of its prompt.
+    /// The estimated tokens of the prompt.
     prompt: PromptEstimate,
-    /// The family of models for the estimate of its output.
+    /// The model family, for estimating the output.
     family: Family,
     cost: Arc<Cost>,
-    /// The answer of a path that is passed on outlives the record of its calls.
+    /// Kept here as well, because the response of a forwarded path outlives the record of its calls.
     _seat: Option<Arc<Reserved>>,
 }
 
 impl Call {
-    /// Returns the body of the call, which records whether all of it was sent.
+    /// Returns the body to send. It records whether all of it was sent.
     pub(crate) fn sends(&self, body: Bytes) -> AnyBody {
         Sent::new(body, &self.gauge).boxed_unsync()
     }
 
-    /// Records that the upstream answered with this status, and returns its body, which is counted.
+    /// Records the upstream's status, and returns its body, which is counted as it passes.
     pub(crate) fn answered(&mut self, status: StatusCode, body: AnyBody) -> AnyBody {
         self.status = Some(status);
         Metered { inner: body, gauge: Arc::clone(&self.gauge), call: None, listener: None }.boxed_unsync()
     }
 
-    /// Settles a call that was answered with an error under a status of success. It is recorded as a bad gateway and
-    /// costs nothing, like any refusal.
+    /// Settles a call whose response is an error despite a success status. It is recorded as a bad gateway
+    /// and costs nothing, like any refusal.
     pub(crate) fn settle_refused(mut self) {
         self.status = self.status.map(|_| StatusCode::BAD_GATEWAY);
         self.over(CallEnd::new(Ending::UpstreamError));
     }
 
-    /// Records what was read of the answer so far, or that it is no longer read. If the upstream reports no tokens,
-    /// they are estimated from the text.
+    /// Records what was read of the response so far, or that it is no longer read. If the upstream reports no
+    /// tokens, they are estimated from this text.
     pub(crate) fn read(&self, choices: Option<&[Choice]>) {
         let tokens = |choice: &Choice| choice.written.tokens(self.family);
         self.gauge.read(choices.map(|choices| choices.iter().map(tokens).sum()));
     }
 
-    /// As `read`, for an answer that is passed on.
+    /// Like `read`, for a response that is forwarded.
     pub(super) fn read_tallies(&self, written: Option<&[TextTally]>) {
         let tokens = |tally: &TextTally| tally.tokens(self.family);
         self.gauge.read(written.map(|tallies| tallies.iter().map(tokens).sum()));
     }
 
-    /// Returns a body that is passed on and settles the call when it ends, with this ending if it ends well. The
-    /// listener reads its usage.
+    /// Returns a body that settles the call when it ends, with `ending` if it ends normally. The listener
+    /// reads the usage.
     pub(crate) fn follow(self, body: AnyBody, ending: Ending, listener: Option<Listener>) -> AnyBody {
-        // It is already counted.
+        // The body is already counted.
         let gauge = Arc::new(Gauge::new(Instant::now()));
         Metered { inner: body, gauge, call: Some((self, ending)), listener }.boxed_unsync()
     }
 
-    /// Records how it ended, and returns its usage, or `None` if it costs nothing. The row is durable when this
-    /// returns.
+    /// Records how the call ended, and returns its usage, or `None` if it costs nothing. The row is durable
+    /// when this returns.
     pub(crate) fn settle(mut self, end: CallEnd) -> Option<Spent> {
         self.over(end)
     }
 
-    /// Whether the client disconnected after the upstream had the whole request and before it answered. An upstream
-    /// that disconnected by itself failed, and bills as little for that as for an error.
+    /// Whether the client disconnected after the upstream had received the whole request and before it
+    /// responded. If instead the upstream disconnected, it failed and bills nothing, as for an error.
     fn was_left_at_work(&self, ending: Ending) -> bool {
         let was_left = matches!(ending, Ending::Cancelled | Ending::Interrupted | Ending::Stalled);
         was_left && self.status.is_none() && self.gauge.has_gone_up()
@@ -346,7 +346,7 @@ impl Call {
 
     fn over(&mut self, mut end: CallEnd) -> Option<Spent> {
         let open = self.open.take()?;
-        // An upstream may repeat the request in it, and traces have other readers.
+        // An upstream may repeat parts of the request in the model's name, and traces have other readers.
         end.model = end.model.filter(|model| !model.is_empty()).map(|model| open.clean(&model));
         for word in &mut end.finish_words {
             *word = open.clean(word);
@@ -361,7 +361,7 @@ impl Call {
         }
         self.reject_implausible_usage(&open, &mut end);
         let spent = self.spent(&end);
-        // Metrics and traces have what was reported, and no estimates.
+        // Metrics and traces contain only reported usage, no estimates.
         end.usage = end.usage.filter(|_| spent.as_ref().is_some_and(Spent::is_reported));
         let (first_byte, total) = (self.gauge.first_byte(), self.gauge.elapsed());
         telemetry::call_ended(
@@ -429,7 +429,7 @@ impl Call {
         spent
     }
 
-    /// Drops a usage report that is implausible, so that the usage is estimated.
+    /// Drops an implausible usage report, so that the usage is estimated.
     fn reject_implausible_usage(&self, open: &OpenCall, end: &mut CallEnd) {
         let Some((started, usage)) = open.started().zip(end.usage.as_ref()) else { return };
         let names = end.model.iter().chain([&started.model]).map(String::as_str);
@@ -445,12 +445,12 @@ impl Call {
         }
     }
 
-    /// Returns its usage, or `None` if it costs nothing: a provider that refuses, fails, or never got the request
-    /// bills nothing.
+    /// Returns the usage, or `None` if the call costs nothing. A provider that refuses, fails, or never got
+    /// the request bills nothing.
     fn spent(&self, end: &CallEnd) -> Option<Spent> {
         let written = if self.was_left_at_work(end.ending) { Some(0) } else { self.gauge.written() };
         let may_be_billed = self.status.map_or(written.is_some(), |status| status.is_success());
-        // An unread answer has only its own counts.
+        // For a response that was not read, only reported counts are known.
         let unread = || if end.usage.is_some() { 0 } else { unread_tokens(self.gauge.bytes()) };
         let spent = || {
             let written = written.unwrap_or_else(unread);

@@ -6,20 +6,21 @@ use endmark_context::{Tokens, is_standard_tier, rounded};
 use endmark_store::Billing;
 use endmark_wire::reply::Usage;
 
-/// The total cost of the calls of a request, known only if no part is missing.
+/// The total cost of a request's calls, which is known only if the cost of each call is.
 #[derive(Debug, Default)]
 pub(super) struct Cost(Mutex<CostSum>);
 
 #[derive(Debug, Default)]
 struct CostSum {
-    /// In millionths of nano-dollars: the sum is rounded once, as in the ledger.
+    /// The sum in millionths of nano-dollars. It is rounded once, as in the ledger.
     millionths: u128,
     has_any: bool,
     lacks_some: bool,
 }
 
 impl Cost {
-    /// Adds the cost of a finished call, in millionths of nano-dollars. `is_billed` is whether it may cost anything.
+    /// Adds the cost of a finished call in millionths of nano-dollars. `is_billed` is false for a call that
+    /// costs nothing.
     pub(super) fn add(&self, millionths: Option<u128>, is_billed: bool) {
         let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sum.has_any |= millionths.is_some();
@@ -33,7 +34,7 @@ impl Cost {
     }
 }
 
-/// Converts usage to priced tokens. `web_searches` are those that the counts lack.
+/// Converts usage to priced tokens. `web_searches` are searches that the usage does not include.
 pub(super) fn tokens(usage: &Usage, web_searches: u64) -> Tokens {
     let written_1h = usage.cache_writes_for_an_hour().unwrap_or(0);
     let cached_audio = usage.cached_audio().unwrap_or(0);
@@ -51,7 +52,7 @@ pub(super) fn tokens(usage: &Usage, web_searches: u64) -> Tokens {
     }
 }
 
-/// Returns what decides the price of a call in addition to the tokens in sums.
+/// Returns what determines the price of a call besides its token sums.
 pub(super) fn billing(tokens: &Tokens, tier: Option<String>) -> Billing {
     Billing {
         tier: tier.filter(|tier| !is_standard_tier(tier)),
@@ -62,23 +63,23 @@ pub(super) fn billing(tokens: &Tokens, tier: Option<String>) -> Billing {
     }
 }
 
-/// The most context windows that one call can use. Calls with the provider's own tools use several: their usage is
-/// the sum over the provider's steps. Research models report up to about 20.
+/// Maximum context windows that one call can use. A call with the provider's own tools uses several, because
+/// its usage is the sum over the provider's steps. Research models report up to about 20.
 const MAX_WINDOWS: u64 = 64;
-/// The context window of a model that the table does not have.
+/// The assumed context window of a model that the table does not contain.
 const UNKNOWN_WINDOW_TOKENS: u64 = 1_000_000;
-/// The most web searches of one call.
+/// Maximum plausible web searches of one call.
 const MAX_WEB_SEARCHES: u64 = 10_000;
 
-/// Whether a call can have used this much: at most [`MAX_WINDOWS`] context windows, or a token for each byte that was
-/// sent or received. A larger count is an error of the upstream. If it counted, it would exhaust a budget.
+/// Whether a call can have used this much: at most [`MAX_WINDOWS`] context windows, or a token for each byte
+/// sent or received. A larger count is an error of the upstream. Counting it would exhaust a budget.
 pub(super) fn is_plausible(usage: &Usage, window_tokens: Option<u64>, exchanged_bytes: u64) -> bool {
     let windows = window_tokens.unwrap_or(UNKNOWN_WINDOW_TOKENS).saturating_mul(MAX_WINDOWS);
     usage.largest_count() <= windows.max(exchanged_bytes)
         && usage.web_searches().is_none_or(|searches| searches <= MAX_WEB_SEARCHES)
 }
 
-/// The usage of a call: as reported, or estimated if not reported.
+/// The usage of a call: reported by the upstream, or otherwise estimated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Spent {
     pub(crate) usage: Usage,
@@ -87,11 +88,11 @@ pub(crate) struct Spent {
 }
 
 impl Spent {
-    /// Returns the usage of a call whose prompt and reply are estimated at `sent` and `written` tokens. `is_counted`
-    /// is whether the reply ended with its counts; see
-    /// [`Received::is_counted`](endmark_wire::reply::Received::is_counted). A count of 0 for existing text is not a
-    /// count. A total alone is split by estimate: the prompt has its estimate and the reply has the rest, so that
-    /// hidden reasoning counts as output.
+    /// Returns the usage of a call. `sent` and `written` are the estimated tokens of its prompt and its
+    /// reply. `is_counted` is whether the reply ended with its counts; see
+    /// [`Received::is_counted`](endmark_wire::reply::Received::is_counted). A reported 0 for existing text is
+    /// ignored. If only a total is reported, the prompt gets its estimate and the output gets the rest, so
+    /// that hidden reasoning counts as output.
     pub(super) fn new(usage: Option<&Usage>, is_counted: bool, sent: u64, written: u64) -> Self {
         let mut counted = usage.cloned().unwrap_or_default();
         if counted.is_total_alone() && is_counted {
@@ -105,7 +106,7 @@ impl Spent {
         let adds_up = counted.total == counted.prompt.saturating_add(counted.completion);
         if usage.is_some() && is_counted && reports_prompt && !adds_up && of_total.max(counted.completion) > 0
         {
-            // Parts that do not add up to their total are not exact. The rest of the total counts as output.
+            // Counts that do not add up to their total are inexact. The rest of the total counts as output.
             counted.completion = counted.completion.max(of_total);
             counted.total = counted.prompt.saturating_add(counted.completion);
             return Self { usage: counted, reports_prompt, reports_output: false };
@@ -122,7 +123,7 @@ impl Spent {
         Self { usage: counted, reports_prompt, reports_output }
     }
 
-    /// Whether no part of it is estimated.
+    /// Whether no part of the usage is estimated.
     pub(crate) fn is_reported(&self) -> bool {
         self.reports_prompt && self.reports_output
     }
@@ -155,11 +156,11 @@ mod tests {
             (spent.usage.prompt, spent.usage.completion, spent.is_reported())
         };
         assert_eq!(spent(Some(&usage(90, 7)), true), (90, 7, true));
-        // Messages begins with a count of 1. Servers that count in the middle of a reply may count more than its text
-        // shows.
+        // Messages streams begin with a count of 1. Servers that count in the middle of a reply may report
+        // more than the text so far has.
         assert_eq!(spent(Some(&usage(90, 1)), false), (90, 20, false));
         assert_eq!(spent(Some(&usage(90, 50)), false), (90, 50, false));
-        // Gemini may report only the prompt.
+        // Gemini may report only prompt tokens.
         assert_eq!(spent(Some(&usage(90, 0)), true), (90, 20, false));
         assert_eq!(spent(Some(&usage(0, 7)), true), (100, 7, false));
         assert_eq!(spent(None, true), (100, 20, false));
@@ -169,7 +170,7 @@ mod tests {
         assert_eq!(spent(Some(&total(9)), true), (0, 9, false));
         assert_eq!(spent(Some(&total(9)), false), (100, 20, false));
         assert!(Spent::new(Some(&usage(90, 0)), true, 100, 0).is_reported());
-        // Parts that do not add up to the total.
+        // Counts that do not add up to their total.
         let stated = |completion, total| Usage { total, ..usage(90, completion) };
         assert_eq!(spent(Some(&stated(7, 500)), true), (90, 410, false));
         assert_eq!(spent(Some(&stated(0, 500)), true), (90, 410, false));

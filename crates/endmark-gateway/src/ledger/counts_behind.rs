@@ -1,4 +1,4 @@
-//! Usage that a server reports after the end of its stream.
+//! Reads usage that a server reports after the end of its stream.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::body::Patient;
 
-/// How long a stream that ended without its usage is read. Nearly all servers close it at once.
+/// How long to read after a stream has ended without usage. Nearly all servers close the stream at once.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// More frames than a server sends after the end of a stream.
+/// Maximum frames to read after the end of a stream, which is more than any server sends.
 const MAX_FRAMES: usize = 16;
 
-/// Reads briefly past the end of a stream until its usage arrives. Returns the bytes that arrived, which the client
-/// gets as well. Only usage is taken from them: the reply has ended.
+/// Reads briefly past the end of a stream until the usage arrives. Returns the bytes that arrived, which are
+/// also sent to the client. Only usage is taken from them, because the reply has ended.
 pub(crate) async fn counts_behind(
     decoder: &mut Decoder,
     reader: &mut Box<dyn Reader>,

@@ -1,4 +1,4 @@
-//! How requests and calls ended, as plain values.
+//! How requests and calls ended.
 
 use endmark_recovery::{Ending, Judgement, Stop};
 use endmark_wire::reply::{Choice, Received, Usage};
@@ -9,17 +9,17 @@ use crate::reply::Outcome;
 /// How a request ended, for metrics and the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// With a reply that was examined.
+    /// With a reply that the gateway examined.
     Replied(Outcome),
-    /// With an answer that was passed on unread.
+    /// With a response that was forwarded unread.
     Unread,
-    /// With the upstream's own error, with this status.
+    /// With an error of the upstream, with this status.
     UpstreamError(u16),
-    /// With an error of Endmark's own, after an upstream was called.
+    /// With an error of the gateway, after an upstream call.
     Failed,
-    /// With an error of Endmark's own, before any upstream was called.
+    /// With an error of the gateway, before any upstream call.
     Refused,
-    /// With a client that disconnected.
+    /// The client disconnected.
     Cancelled,
 }
 
@@ -28,14 +28,14 @@ impl Ended {
         match self {
             Self::Replied(outcome) => outcome.word(),
             Self::Unread => "unread",
-            // One word for a request without a reply, whichever server wrote the error. The pages use it, too.
+            // A request without a reply has one word, whichever server wrote the error. The console uses the same word.
             Self::UpstreamError(_) | Self::Failed => "failed",
             Self::Refused => "refused",
             Self::Cancelled => "cancelled",
         }
     }
 
-    /// Whether its client did not get what it requested.
+    /// Whether the client did not get what it requested.
     pub(crate) fn is_failure(self) -> bool {
         matches!(
             self,
@@ -49,25 +49,25 @@ impl Ended {
 pub(crate) struct CallEnd {
     pub(crate) ending: Ending,
     pub(crate) stop: Option<Stop>,
-    /// The upstream's stop reasons of its choices, in order.
+    /// The upstream's stop reason of each choice, in order.
     pub(crate) finish_words: Vec<String>,
-    /// `None` if the answer was not examined, or cannot be judged alone.
+    /// The verdict; `None` if the response was not examined, or cannot be judged alone.
     pub(crate) judged: Option<Judgement>,
-    /// Whether the answer was passed on unread.
+    /// Whether the response was forwarded unread.
     pub(crate) unread: bool,
     pub(crate) usage: Option<Usage>,
-    /// Whether the answer ended with its usage.
+    /// Whether the response ended with its usage.
     pub(crate) is_counted: bool,
-    /// The tier that served the answer.
+    /// The service tier in the response.
     pub(crate) tier: Option<String>,
-    /// Web searches that its counts lack.
+    /// Web searches that the usage does not include.
     pub(crate) web_searches: u64,
-    /// The model named in the answer.
+    /// The model named in the response.
     pub(crate) model: Option<String>,
 }
 
 impl CallEnd {
-    /// Makes an end with only its ending.
+    /// Creates a record that contains only the ending.
     pub(crate) fn new(ending: Ending) -> Self {
         Self {
             ending,
@@ -83,7 +83,7 @@ impl CallEnd {
         }
     }
 
-    /// Makes the end of a stream that was read.
+    /// Creates the record of a stream that was read.
     pub(crate) fn stream(ending: Ending, received: &Received) -> Self {
         Self {
             usage: received.usage().cloned(),
@@ -94,7 +94,7 @@ impl CallEnd {
         }
     }
 
-    /// Makes the end of a whole answer that was read.
+    /// Creates the record of a complete response that was read.
     pub(crate) fn whole(reply: &Reply) -> Self {
         Self {
             usage: reply.usage.clone(),
@@ -114,13 +114,13 @@ impl CallEnd {
         }
     }
 
-    /// Makes the end of an answer that is passed on unread: what it reports about its own end is unknown.
+    /// Creates the record of a response that is forwarded unread, so its stop reason is unknown.
     pub(crate) fn unread(ending: Ending) -> Self {
         Self { unread: true, ..Self::new(ending) }
     }
 }
 
-/// Returns why an answer stopped: its first choice, unless another one has an unknown reason.
+/// Returns the stop reason of a response: that of the first choice, unless another choice has an unknown reason.
 fn stop_of(choices: &[Choice]) -> Option<Stop> {
     let stop = |choice: &Choice| choice.finish.as_ref()?.stop;
     let is_unknown = choices.iter().any(|choice| stop(choice) == Some(Stop::Unknown));

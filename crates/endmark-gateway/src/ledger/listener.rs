@@ -1,4 +1,4 @@
-//! Reads the usage of an answer while it is passed on unchanged.
+//! Reads the usage of a response while it is forwarded unchanged.
 
 use bytes::Bytes;
 use endmark_context::count::TextTally;
@@ -16,48 +16,48 @@ use crate::coding::{Codings, Decoder};
 use crate::upstream::is_event_stream;
 use crate::work::LARGE_BYTES;
 
-/// Reads an answer that needs no recovery. It delays and changes nothing. If it cannot read an answer, or has no room
-/// for it, the tokens are estimated.
+/// Reads a response that needs no recovery, without delaying or changing it. If it cannot be read, or memory
+/// is short, its tokens are estimated.
 pub(crate) struct Listener {
-    /// The request that the answer belongs to. Without one only the usage is read.
+    /// The request of the response. Without it, only the usage is read.
     request: Option<Request>,
-    /// Nothing is generated, so no byte of the answer counts as output.
+    /// Whether the service generates no text, so that no byte of the response counts as output.
     has_no_output: bool,
     decoder: Option<Decoder>,
     heard: Heard,
     holding: Holding,
-    /// The most bytes of an answer that it reads.
+    /// Maximum bytes of a response that are read.
     limit: usize,
 }
 
 enum Heard {
     Whole(Vec<u8>),
     Stream(sse::Decoder, Box<dyn Reader>),
-    /// Events that are searched for their usage.
+    /// Events that are searched for usage.
     Events(sse::Decoder, Option<Usage>),
-    /// It no longer reads.
+    /// The listener no longer reads.
     Nothing,
 }
 
-/// What was read of an answer.
+/// What was read from a response.
 #[derive(Debug, Default)]
 pub(super) struct Said {
     pub(super) usage: Option<Usage>,
-    /// Whether it ended with its usage.
+    /// Whether the response ended with its usage.
     pub(super) is_counted: bool,
-    /// The tier that served it.
+    /// The service tier.
     pub(super) tier: Option<String>,
-    /// Web searches that its counts lack.
+    /// Web searches that the usage does not include.
     pub(super) web_searches: u64,
     pub(super) model: Option<String>,
-    /// The stop reasons of its choices.
+    /// The stop reasons of the choices.
     pub(super) finish_words: Vec<String>,
-    /// The text of each of its choices.
+    /// The text of each choice.
     pub(super) written: Option<Vec<TextTally>>,
 }
 
 impl Listener {
-    /// Reads the answer to this request with these headers, up to this many bytes.
+    /// Creates a listener for a response to this request with these headers. It reads at most `limit` bytes.
     pub(crate) fn new(request: Request, headers: &HeaderMap, limit: usize, holding: Holding) -> Self {
         let stream = |decoder| Heard::Stream(decoder, request.stream(limit));
         let mut listener = Self::with(headers, limit, holding, stream);
@@ -65,7 +65,7 @@ impl Listener {
         listener
     }
 
-    /// Reads the answer of a service other than replies.
+    /// Creates a listener for the response of another service.
     pub(crate) fn of_service(service: Service, headers: &HeaderMap, limit: usize, holding: Holding) -> Self {
         let events = |decoder| Heard::Events(decoder, None);
         let has_no_output = !service.generates();
@@ -88,7 +88,7 @@ impl Listener {
         Self { request: None, has_no_output: false, decoder, heard, holding, limit }
     }
 
-    /// Whether it has enough bytes to be parsed on a separate thread.
+    /// Whether the response is so large that it should be parsed on another thread.
     pub(super) fn is_large(&self) -> bool {
         matches!(&self.heard, Heard::Whole(body) if body.len() >= LARGE_BYTES)
     }
@@ -148,7 +148,7 @@ impl Listener {
         }
     }
 
-    /// Returns what was read. A whole answer has nothing before it has `ended`.
+    /// Returns what was read. A response that is not a stream can only be read once it has `ended`.
     pub(super) fn said(self, ended: bool) -> Said {
         let has_no_output = self.has_no_output;
         let said = self.heard(ended);
@@ -167,7 +167,7 @@ impl Listener {
         match self.heard {
             Heard::Stream(decoder, mut reader) => {
                 if let sse::Tail::Frame(frame) = decoder.finish() {
-                    // A part that cannot be parsed has no usage.
+                    // A part that cannot be parsed contributes no usage.
                     let _ = reader.frame(&frame);
                 }
                 let received = reader.received();

@@ -1,4 +1,4 @@
-//! The body of a request to an upstream, which records whether all of it was sent.
+//! The body of a request to an upstream. It records whether all of it was sent.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use super::body::Gauge;
 use crate::body::BodyError;
 use crate::upstream::HTTP1_BUFFER;
 
-/// Bytes that are held back of a body that no connection accepts at once. A connection requests them when it has
-/// written the rest, except what is in its buffer.
+/// The last bytes of a body, which are passed on separately. The connection requests them only after it has
+/// written the rest, except for what is still in its buffer.
 const LAST_BYTES: usize = 1024;
 
-/// A request's body as it is sent.
+/// The body of a request while it is sent.
 pub(super) struct Sent {
     left: Bytes,
     gauge: Arc<Gauge>,

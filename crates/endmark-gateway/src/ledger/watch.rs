@@ -1,4 +1,4 @@
-//! One request from its admission to its end: its metrics, and its line in the log.
+//! Observes one request from its admission to its end, for metrics and the log.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -16,7 +16,7 @@ use crate::reply::Outcome;
 use crate::stopping::{Stage, Stopping};
 use crate::telemetry;
 
-/// Observes a request. The request is over when this is dropped.
+/// Observes a request, which ends when this is dropped.
 pub(crate) struct Watch {
     metrics: Arc<Metrics>,
     stopping: Arc<Stopping>,
@@ -31,13 +31,13 @@ pub(crate) struct Watch {
     calls: AtomicU32,
     /// Microseconds until the first call was made.
     sent_after: AtomicU64,
-    /// The total microseconds of the calls.
+    /// Total microseconds of all calls.
     called_for: AtomicU64,
     span: Span,
 }
 
 impl Watch {
-    /// Starts for a request that was just read.
+    /// Starts to observe a request that was just read.
     pub(crate) fn new(
         metrics: &Arc<Metrics>,
         stopping: &Arc<Stopping>,
@@ -66,19 +66,18 @@ impl Watch {
         }
     }
 
-    /// Returns the parent of its calls in traces, if traces are collected.
+    /// Returns the parent span of the calls, if traces are collected.
     pub(super) fn span(&self) -> &Span {
         &self.span
     }
 
-    /// Records how it ended. The first record counts.
+    /// Records how the request ended. Only the first record counts.
     pub(crate) fn end(&self, ended: Ended) {
-        // A second record is about the same end.
+        // A second record describes the same end.
         let _ = self.ended.set(ended);
     }
 
-    /// Returns how a call ends whose answer is no longer awaited: the client has disconnected, or the gateway was
-    /// stopped.
+    /// Returns the ending of a call that is abandoned: the client has disconnected, or the gateway is stopping.
     pub(super) fn left_by(&self) -> Ending {
         if self.stopping.has_reached(Stage::Interrupted) { Ending::Interrupted } else { Ending::Cancelled }
     }
@@ -88,12 +87,12 @@ impl Watch {
         self.sent_after.store(micros(self.began.elapsed()), Ordering::Relaxed);
     }
 
-    /// Records that a budget reached a warning level by one of its calls.
+    /// Records that one of the calls raised a budget to a warning level.
     pub(super) fn budget_warning(&self, budget: &'static str, percent: u8) {
         self.metrics.budget_warning(budget, percent);
     }
 
-    /// Records that a call is over.
+    /// Records that a call has ended.
     pub(super) fn called(
         &self,
         started: &CallStarted,
@@ -118,7 +117,7 @@ impl Watch {
         self.metrics.called(&started.upstream, started.purpose.name(), first_byte, &call);
     }
 
-    /// Returns the latency that Endmark added: before the first byte of a stream, or in total for a whole reply.
+    /// Returns the latency that the gateway added: before the first byte of a stream, or in total for other replies.
     fn added(&self, took: Duration, ended: Ended) -> Option<Duration> {
         if self.calls.load(Ordering::Relaxed) != 1 || !matches!(ended, Ended::Replied(_)) {
             return None;
@@ -152,11 +151,11 @@ impl Drop for Watch {
     }
 }
 
-/// The log target of the line of each request.
+/// The log target of the line that each request gets.
 const ACCESS: &str = "endmark::access";
 
 impl Watch {
-    /// Normal requests are logged at a level that must be enabled, all others always.
+    /// Logs the request. Normal requests have a level that must be enabled; all others are always logged.
     fn line(&self, ended: Ended, took: Duration) {
         let status = if let Ended::UpstreamError(status) = ended { Some(status) } else { None };
         macro_rules! line {

@@ -1,11 +1,11 @@
-//! The latency that the gateway adds, for a page: percentiles of the same observations that Prometheus reads as a
-//! histogram.
+//! The latency that the gateway adds, for the console: percentiles of the observations that Prometheus gets
+//! as a histogram.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::ADDED;
 
-/// Observations by bucket. The last bucket has those above all bounds.
+/// The number of observations in each bucket. The last bucket contains those above all bounds.
 #[derive(Default)]
 pub(super) struct AddedCounts([AtomicU64; ADDED.len() + 1]);
 
@@ -26,7 +26,7 @@ impl AddedCounts {
     }
 }
 
-/// Interpolates within a bucket, as Prometheus does.
+/// Interpolates within a bucket, like Prometheus.
 #[expect(clippy::cast_precision_loss, reason = "a percentile of 2^53 requests may be a little off")]
 fn percentile(counts: &[u64], requests: u64, share: f64) -> f64 {
     let rank = share * requests as f64;

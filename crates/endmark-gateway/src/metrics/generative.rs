@@ -1,5 +1,5 @@
-//! Calls of models under the names of OpenTelemetry's semantic conventions, in Prometheus's spelling: dots become
-//! underscores, seconds are a suffix, and a unit in braces is dropped.
+//! Metrics of model calls with the names of OpenTelemetry's semantic conventions, as Prometheus spells them:
+//! dots become underscores, seconds are a suffix, and a unit in braces is dropped.
 
 use std::time::Duration;
 
@@ -36,22 +36,23 @@ const TOKENS: [f64; 14] = [
     67_108_864.0,
 ];
 
-/// The label of models that are in no table: a client can name any, and every name would be a permanent series.
+/// The label of models that are not in the table. Clients can name any model, and each name would add a
+/// permanent series.
 const OTHER_MODEL: &str = "_other";
 
-/// A finished upstream call, as these metrics need it.
+/// The data of a finished upstream call for these metrics.
 pub(crate) struct GenerativeCall<'a> {
     pub(crate) api: &'a Api,
-    /// The id of the requested model in the table of models, if it has one.
+    /// The id of the requested model in the table of models, if it is there.
     pub(crate) model: Option<&'a str>,
     pub(crate) status: Option<StatusCode>,
     pub(crate) ending: Ending,
     pub(crate) took: Duration,
-    /// The usage that its upstream reported. Estimates are not in these metrics.
+    /// The usage that the upstream reported. These metrics contain no estimates.
     pub(crate) usage: Option<&'a Usage>,
 }
 
-/// The metrics of calls.
+/// The metrics of model calls.
 pub(super) struct Generative {
     duration: Family<OperationLabels, Histogram>,
     tokens: Family<TokenLabels, Histogram>,
@@ -62,7 +63,7 @@ struct OperationLabels {
     gen_ai_operation_name: &'static str,
     gen_ai_provider_name: &'static str,
     gen_ai_request_model: String,
-    /// Empty, so without a label, if the call succeeded.
+    /// Empty if the call succeeded, which omits the label.
     error_type: &'static str,
 }
 
@@ -76,7 +77,7 @@ struct TokenLabels {
 }
 
 impl Generative {
-    /// Makes empty metrics.
+    /// Creates empty metrics.
     pub(super) fn new() -> Self {
         Self {
             duration: Family::new_with_constructor(|| Histogram::new(DURATIONS_SECONDS)),
@@ -84,7 +85,7 @@ impl Generative {
         }
     }
 
-    /// Registers them. The registry must not add a prefix.
+    /// Registers the metrics. The registry must not add a prefix.
     pub(super) fn register(&self, registry: &mut Registry) {
         registry.register_with_unit(
             "gen_ai_client_operation_duration",
@@ -99,7 +100,7 @@ impl Generative {
         );
     }
 
-    /// Records that a call is over.
+    /// Records that a call has ended.
     pub(super) fn called(&self, call: &GenerativeCall<'_>) {
         let (operation, provider) = (call.api.operation, call.api.provider);
         let is_answered = call.status.is_some_and(|status| status.is_success());
@@ -118,7 +119,7 @@ impl Generative {
                 gen_ai_request_model: model.clone(),
                 gen_ai_token_type: kind,
             };
-            // No model has read a number of tokens that a float cannot represent.
+            // All realistic token counts are exact in floating point.
             #[expect(clippy::cast_precision_loss, reason = "see above")]
             self.tokens.get_or_create(&labels).observe(tokens as f64);
         }

@@ -1,4 +1,4 @@
-//! The labels, with few values each.
+//! Metric labels, each with few values.
 
 use http::StatusCode;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -59,7 +59,7 @@ impl UpstreamLabels {
     }
 }
 
-/// Returns the status of an answer: those with a meaning of their own, and otherwise the class.
+/// Returns a label for a status: the status itself if it has a specific meaning, otherwise its class.
 pub(super) fn status(status: Option<StatusCode>) -> &'static str {
     match status.map(|status| status.as_u16()) {
         None => "none",

@@ -1,11 +1,11 @@
-//! Shapes of paths, so that each is logged once, whatever ids clients put into them.
+//! Reduces paths to shapes, so that each shape is logged once, whatever ids clients put into it.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-/// The most shapes that are remembered. Clients choose paths: beyond this, no further one is logged.
+/// Maximum number of remembered shapes. Clients choose the paths, so beyond this limit nothing is logged.
 const MAX_SHAPES: usize = 256;
-/// The longest name in a path, in bytes. A longer segment is an id.
+/// Maximum length of a name in a path in bytes. A longer segment is treated as an id.
 const MAX_NAME_BYTES: usize = 32;
 
 /// The shapes that have occurred.
@@ -20,8 +20,8 @@ impl PathShapes {
     }
 }
 
-/// Returns a path with `{}` for each id: a segment that is long or has a digit, and is not a version such as
-/// `v1beta`.
+/// Returns a path with `{}` instead of each id. A segment is an id if it is long or contains a digit, except
+/// for versions such as `v1beta`.
 fn shape(path: &str) -> String {
     let is_version = |segment: &str| {
         let rest = segment.strip_prefix('v').unwrap_or_default();

@@ -1,5 +1,5 @@
-//! A request that is passed on and whose cost is counted: held before it is sent, and charged by the usage that its
-//! answer reports, or otherwise by an estimate.
+//! A forwarded request whose cost is counted. It is reserved before it is sent, and charged by the usage that
+//! the response reports, or otherwise by an estimate.
 
 use std::sync::Arc;
 
@@ -25,13 +25,14 @@ use crate::settings::Mode;
 use crate::stage::identify::caller;
 use crate::upstream::{is_event_stream, of_another_body, of_changed_body, plain, read_whole, secrets_in};
 
-/// Bytes of a body that identify its session if the client names none. Hashing a long body would take too long.
+/// Maximum bytes of a body that are hashed to identify the session if the client names none. Hashing a long
+/// body would take too long.
 const SESSION_BYTES: usize = 4096;
 
-/// The longest error body that is read to find out whether the upstream refuses to report usage.
+/// Maximum size of an error body that is read to find out whether the upstream refuses to report usage.
 const MAX_ERROR_BYTES: usize = 1024 * 1024;
 
-/// The counted part of a request.
+/// A request whose cost is counted.
 pub(super) struct Counted {
     service: Service,
     model: String,
@@ -39,7 +40,7 @@ pub(super) struct Counted {
     /// The body as the client sent it.
     sent: Bytes,
     is_streamed: bool,
-    /// The body that also requests the usage of its stream, if the client does not.
+    /// The body with a request for the stream's usage, if the client did not request it.
     asking: Option<Bytes>,
 }
 
@@ -53,11 +54,12 @@ impl Counted {
         Self { service, model, plain, sent, is_streamed, asking }
     }
 
-    /// Holds the request in its budgets, sends it, and settles it when its answer ends. The usage of streams of older
-    /// completions is requested. If the upstream refuses that, the original request is sent again.
+    /// Reserves the request in its budgets, sends it, and settles it when the response ends. Also requests
+    /// the usage of streams of the older completions API. If the upstream refuses that, the original request
+    /// is sent instead.
     ///
     /// # Errors
-    /// [`Refusal::Budget`] if a budget does not admit it, otherwise the failure of the call.
+    /// [`Refusal::Budget`] if a budget does not permit the request, otherwise the failure of the call.
     pub(super) async fn send(
         self,
         gateway: &Gateway,
@@ -100,7 +102,7 @@ impl Counted {
         }
     }
 
-    /// Returns the record of the request's calls.
+    /// Creates the record of the request's calls.
     fn calls(&self, gateway: &Gateway, target: &Target<'_>, head: &Parts) -> Result<Calls, Refusal> {
         let format = route::format_of(&head.uri, &head.headers);
         let api = Api::of_service(self.service, target.upstream.provider);
@@ -123,7 +125,7 @@ impl Counted {
         Ok(Calls::new(recorder, watch, caller, Mode::Off, (format, api), budgets))
     }
 
-    /// Returns the request of one attempt.
+    /// Returns the request for one attempt.
     fn onward(&self, onward: &Request<()>, counting: Counting) -> Request<Bytes> {
         let asking = self.asking.as_ref().filter(|_| counting.is_asked());
         let mut onward = onward.clone().map(|()| asking.unwrap_or(&self.sent).clone());
@@ -131,17 +133,17 @@ impl Counted {
         if asking.is_some() {
             headers.remove(header::CONTENT_ENCODING);
             of_changed_body(headers);
-            // An event can only be removed from uncompressed bytes.
+            // Request an uncompressed response, because the usage event cannot be removed from compressed bytes.
             headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         if counting.is_withdrawn() {
-            // The same key was already used with another body.
+            // The idempotency key must not be sent with a different body.
             of_another_body(headers);
         }
         onward
     }
 
-    /// Holds one call and sends it.
+    /// Reserves one call and sends it.
     async fn attempt(
         &self,
         gateway: &Gateway,
@@ -165,8 +167,8 @@ impl Counted {
         }
     }
 
-    /// Returns the answer, with a body that settles the call at its end. The client does not get the usage event that
-    /// it did not request.
+    /// Returns the response with a body that settles the call at its end. A usage event that the client did
+    /// not request is removed.
     fn followed(
         &self,
         gateway: &Gateway,
@@ -196,7 +198,7 @@ impl Counted {
     }
 }
 
-/// Reads a refusal that may be about the usage, and returns the answer.
+/// Reads an error response that may be about the usage, and returns it.
 async fn refused(
     answer: Response<AnyBody>,
     counting: &mut Counting,
@@ -213,7 +215,7 @@ async fn refused(
     Ok(Response::from_parts(parts, full(body)))
 }
 
-/// Returns how a call ended that got no answer.
+/// Returns the ending of a call without a response.
 fn ending_of(refusal: &Refusal) -> Ending {
     match refusal {
         Refusal::Unreachable { error, .. } => error.ending(),

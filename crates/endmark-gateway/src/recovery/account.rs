@@ -1,4 +1,4 @@
-//! The tokens of one request: its own and those of the continuations.
+//! Counts the tokens of one request, including its continuations.
 
 use endmark_recovery::{CutKind, Ending};
 use endmark_wire::reply::Usage;
@@ -9,22 +9,22 @@ use super::bound::Bound;
 use super::patience::Patience;
 use crate::ledger::Spent;
 
-/// The tokens of one request, over all its upstream calls.
+/// The tokens of one request, summed over all upstream calls.
 #[derive(Debug)]
 pub(crate) struct Account {
-    /// Of the first call.
+    /// Usage of the first call.
     first: Option<Usage>,
-    /// Of all further calls.
+    /// Usage of all further calls.
     pub(crate) extra: Option<Usage>,
-    /// Whether the cost of a call is unknown or only estimated.
+    /// Whether the usage of a call is unknown or only estimated.
     lacks_some: bool,
-    /// Whether a provider reported anything: estimates alone are not usage.
+    /// Whether a provider reported any usage. Estimates alone are not reported to the client.
     is_reported: bool,
     /// The output limit of the last further call.
     pub(crate) limit_sent: Option<u64>,
-    /// The id of the last further call's answer.
+    /// The id of the last further call's response.
     pub(crate) last_id: Option<String>,
-    /// The upstream of that answer.
+    /// The upstream of that response.
     pub(crate) last_upstream: Option<String>,
     /// How long to wait for upstreams.
     pub(super) patience: Patience,
@@ -33,12 +33,12 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Makes an account with this allowance for further calls, from now on.
+    /// Creates an account with this allowance for further calls. Its time limits start now.
     pub(crate) fn new(allowance: Allowance) -> Self {
         Self::since(allowance, Instant::now())
     }
 
-    /// As `new`, from this moment on.
+    /// Like `new`, with time limits that start at `now`.
     pub(super) fn since(allowance: Allowance, now: Instant) -> Self {
         Self {
             first: None,
@@ -54,17 +54,17 @@ impl Account {
         }
     }
 
-    /// Books the first call: its usage, and how it ended. A stream counts at its end.
+    /// Adds the usage of the first call. A stream reports its usage at its end.
     pub(crate) fn open(&mut self, spent: Option<&Spent>, ending: Ending) {
         self.first = spent.map(|spent| spent.usage.clone());
         self.counted(spent, ending);
     }
 
-    /// Returns the output limit for the next call, which is made for a cut of this kind: `wanted`, or what is left of
-    /// the allowance.
+    /// Returns the output limit for the next call after a cut of this kind: `wanted`, or less if the
+    /// allowance is smaller.
     ///
     /// # Errors
-    /// The bound that leaves nothing.
+    /// The bound that leaves no tokens.
     pub(super) fn limit(&mut self, wanted: u64, kind: CutKind) -> Result<u64, Bound> {
         let limit = wanted.min(self.tokens_left(kind));
         if limit == 0 {
@@ -74,7 +74,7 @@ impl Account {
         Ok(limit)
     }
 
-    /// Returns the bound that leaves the fewest tokens for a call for a cut of this kind.
+    /// Returns the tightest token bound for a call after a cut of this kind.
     pub(super) fn token_bound(&self, kind: CutKind) -> Bound {
         match self.client_tokens(kind) {
             Some(client) if client <= self.allowance.tokens => Bound::ClientLimit,
@@ -87,30 +87,30 @@ impl Account {
         self.allowance.time_bound
     }
 
-    /// If no part of a reply arrived, the model's reasoning used up the client's limit, which says nothing about the
-    /// length of the reply.
+    /// Returns the client's token bound. It does not apply if no part of a reply arrived: then reasoning used
+    /// up the client's limit, which does not indicate how long the reply would be.
     fn client_tokens(&self, kind: CutKind) -> Option<u64> {
         self.allowance.client_tokens.filter(|_| kind != CutKind::Empty)
     }
 
-    /// Returns how many attempts to resume are left, and how many corrections.
+    /// Returns how many attempts to resume and how many corrections are left.
     pub(crate) fn left(&self) -> (u32, u32) {
         (self.allowance.attempts, self.allowance.corrections)
     }
 
-    /// Books the attempts for one part.
+    /// Subtracts the attempts that one part used.
     pub(super) fn tried(&mut self, attempts: u32, corrections: u32) {
         self.allowance.attempts = self.allowance.attempts.saturating_sub(attempts);
         self.allowance.corrections = self.allowance.corrections.saturating_sub(corrections);
     }
 
-    /// Returns the output tokens that further calls for a cut of this kind may take.
+    /// Returns the output tokens that are left for further calls after a cut of this kind.
     pub(super) fn tokens_left(&self, kind: CutKind) -> u64 {
         self.client_tokens(kind).unwrap_or(u64::MAX).min(self.allowance.tokens)
     }
 
-    /// Books a further call for a cut of this kind: its usage, and how it ended. Without a report it counts as
-    /// `at_most`.
+    /// Adds the usage of a further call after a cut of this kind. Without a report, the call counts as
+    /// `at_most` tokens.
     pub(super) fn book(&mut self, spent: Option<&Spent>, ending: Ending, at_most: u64, kind: CutKind) {
         self.counted(spent, ending);
         let reported = spent.filter(|spent| spent.reports_output);
@@ -119,7 +119,7 @@ impl Account {
         self.extra = sum(self.extra.take(), spent.map(|spent| spent.usage.clone()));
     }
 
-    /// Records an answer that was lost, and used at most `at_most` tokens.
+    /// Adds a response that was lost and used at most `at_most` tokens.
     pub(super) fn lost(&mut self, at_most: u64, kind: CutKind) {
         self.lacks_some = true;
         self.take(at_most, kind);
@@ -138,13 +138,12 @@ impl Account {
         self.is_reported |= spent.is_some_and(|spent| spent.reports_prompt || spent.reports_output);
     }
 
-    /// Whether the sum is marked: a call reported no usage, or only a part, so that the sum has an estimate or lacks
-    /// a call.
+    /// Whether the sum must be marked as a lower bound, because a call reported its usage only partly or not at all.
     pub(crate) fn is_the_least(&self) -> bool {
         self.lacks_some && self.total().is_some()
     }
 
-    /// Whether any count of its calls is an estimate, and so is their cost.
+    /// Whether any call's usage is estimated, and therefore its cost.
     pub(crate) fn is_estimated(&self) -> bool {
         self.lacks_some
     }
@@ -154,13 +153,13 @@ impl Account {
         self.first.as_ref()
     }
 
-    /// Whether there was any call except the first.
+    /// Whether there was any call after the first.
     pub(crate) fn has_further_calls(&self) -> bool {
         self.further_calls > 0
     }
 
-    /// Returns the usage to report to the client: the sum over all calls, with estimates for what was not reported.
-    /// Returns `None` if no call reported any.
+    /// Returns the usage for the client: the sum over all calls, with estimates where no usage was reported.
+    /// Returns `None` if no call reported usage.
     pub(crate) fn total(&self) -> Option<Usage> {
         sum(self.first.clone(), self.extra.clone()).filter(|_| self.is_reported)
     }
@@ -237,7 +236,7 @@ mod tests {
         account.book(Some(&estimated), Ending::Clean, 10, CutKind::Limit);
         assert_eq!((account.total(), account.is_the_least()), (None, false));
         account.open(Some(&counted(30)), Ending::Clean);
-        // The estimate is in the sum, which is marked.
+        // The sum includes the estimate and is marked.
         assert_eq!(account.total().map(|usage| usage.completion), Some(39));
         assert!(account.is_the_least());
     }

@@ -1,4 +1,4 @@
-//! What recovery may cost one request: limited by the client's request, and never by an upstream's answer.
+//! What recovery may cost for one request. The limits depend on the client's request, never on an upstream's response.
 
 use std::time::Duration;
 
@@ -8,32 +8,32 @@ use endmark_wire::reply::Choice;
 use super::bound::Bound;
 use super::case::Case;
 
-/// The least output tokens of continuations, however low the client's limit is: enough for a document that was cut
-/// after a few tokens.
+/// Minimum output tokens for continuations, however low the client's limit is. They suffice for a document
+/// that was cut after a few tokens.
 const MIN_CLIENT_TOKENS: u64 = 2_048;
 
-/// The limits of all calls for the rest of one reply, whatever its choices and calls are.
+/// The limits for all calls that complete one reply, however many choices and tool calls it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Allowance {
     /// Output tokens.
     pub(super) tokens: u64,
-    /// Output tokens of all calls except those after the kind `empty`, if the client set a limit.
+    /// Output tokens of all continuations if the client set a limit. Calls after a cut of kind `empty` do not count.
     pub(super) client_tokens: Option<u64>,
     /// Attempts to resume.
     pub(super) attempts: u32,
     /// Corrections.
     pub(super) corrections: u32,
-    /// Time to wait for an upstream to return.
+    /// Total time to wait for upstreams to become available again.
     pub(super) waiting: Duration,
-    /// The total time of the calls, and of the waits between them.
+    /// Total time of the calls and of the waits between them.
     pub(super) calls: Duration,
-    /// The bound that this time comes from.
+    /// The bound that determines this time.
     pub(super) time_bound: Bound,
 }
 
 impl Allowance {
-    /// Returns the allowance of a request whose first reply is over. The usage of that reply is the upstream's count,
-    /// or otherwise an estimate.
+    /// Returns the allowance of a request whose first reply has ended. The usage of that reply is reported by
+    /// the upstream or estimated.
     pub(crate) fn of(
         case: &Case<'_>,
         took: Duration,
@@ -62,12 +62,12 @@ impl Allowance {
     }
 }
 
-/// Returns the output tokens that all continuations of a reply may take if the client set this limit.
+/// Returns the output tokens for all continuations of a reply whose client set this limit.
 pub(super) fn client_tokens(limit: u64, factor: u64) -> u64 {
     limit.saturating_mul(factor).max(MIN_CLIENT_TOKENS)
 }
 
-/// Returns how long a reply of `limit` tokens takes at the pace of one with `generated` tokens.
+/// Returns how long `limit` tokens take at the speed of a reply that generated `generated` tokens in `took`.
 pub(super) fn at_its_pace(took: Duration, generated: u64, limit: u64) -> Duration {
     let nanos = took.as_nanos().saturating_mul(u128::from(limit)) / u128::from(generated.max(1));
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))

@@ -1,5 +1,5 @@
-//! Asks for the rest of a cut part: by prefill if the upstream can continue an unfinished message, otherwise by a
-//! user turn (PC-3).
+//! Requests the rest of a cut part: by prefill if the upstream can continue an unfinished message, otherwise
+//! with an additional user turn (PC-3).
 
 mod prefill;
 mod refusal;
@@ -33,66 +33,66 @@ pub(super) use room::has_room_to_restart;
 use refusal::{For, Refused, for_how_long, is_about_the_limit, is_about_the_prefill};
 use showing::{call_so_far, expected_call, expecting, in_text, partial, tool_prefill};
 
-/// The log's word for a call that continues the unfinished message.
+/// The strategy in the log: continue the unfinished message.
 const PREFILL: &str = "prefill";
 
-/// The log's word for a call that continues by the provider's own token.
+/// The strategy in the log: continue with the provider's own continuation token.
 const NATIVE: &str = "native";
 
-/// The log's word for a call that was already in an earlier answer.
+/// The strategy in the log: use a call that an earlier response already contained.
 const OFFERED: &str = "earlier_answer";
 
-/// The log's words for a call that asks for the whole reply: because nothing had arrived, or because no continuation
-/// could be joined.
+/// The strategies in the log: request the whole reply again, because nothing had arrived, or because no
+/// continuation could be joined.
 const AGAIN: &str = "again";
 const RESTART: &str = "restart";
 
-/// Asks for the rest of one part.
-// Fields: the state of one loop of calls, which ends with the part.
+/// Requests the rest of one part.
+// Fields: the state of one loop of calls for the part.
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own to the calls")]
 pub(super) struct Asker<'a> {
     case: &'a Case<'a>,
     site: Site<'a>,
     suspect: &'a Suspect,
     account: &'a mut Account,
-    /// The kind of cut that the next call is made for.
+    /// The kind of cut that the next call is for.
     kind: CutKind,
-    /// The first bound that ended a call, or permitted none.
+    /// The first bound that ended or prevented a call.
     pub(super) bound: Option<Bound>,
     live: bool,
-    /// How a cut call is represented when it is continued.
+    /// How a cut tool call is shown when it is continued.
     shown_as: ToolPrefill,
     capability: Capability,
-    /// Whether the usage of its streams is requested: the upstream is known to accept that.
+    /// Whether to request the usage of streams, because the upstream is known to accept it.
     asks_usage: bool,
-    /// What the upstream refused in this exchange.
+    /// What the upstream has refused for this reply.
     refused: Refused,
-    /// The provider's own way to continue the last answer.
+    /// The provider's own continuation token for the last response.
     further: Option<Further>,
-    /// Whether the last answer will show how the upstream handles a prefill.
+    /// Whether the last response will show how the upstream handles a prefill.
     to_learn: bool,
-    /// The strategy of each call, whether or not it was answered.
+    /// The strategy of each call, including failed ones.
     pub(super) strategies: Vec<String>,
     /// The other upstream, once it was called.
     pub(super) other_upstream: Option<String>,
     pub(super) following: Option<Following>,
-    /// The call from an earlier answer, until it is used.
+    /// A call from an earlier response, until it is used.
     offered: Option<Following>,
-    /// Whether the last answer shows that the model makes no more calls: it had room for them, and ended by itself.
+    /// Whether the last response shows that the model wants no more calls: it had room for them, and ended by itself.
     ended_itself: bool,
-    /// The provider's signature of the last answer's text.
+    /// The provider's signature for the text of the last response.
     signature: Option<String>,
-    /// The call of the last answer that replaces the cut one.
+    /// The call in the last response that replaces the cut one.
     answered: Option<ToolCall>,
-    /// The client's stop sequence at which the last answer ended.
+    /// The client's stop sequence that ended the last response.
     pub(super) sequence: Option<String>,
-    /// The answer to the last repeated request, if it is whole.
+    /// The response to the last repeated request, if it is whole.
     pub(super) anew: Option<Bytes>,
 }
 
-/// Why a step could not be answered.
+/// Why a step returned no reply.
 pub(super) enum Unanswered {
-    /// The state machine decides how to continue.
+    /// The call failed; the state machine decides what follows.
     Failed(AskFailure),
     /// The client has disconnected.
     ClientGone,
@@ -105,7 +105,7 @@ impl From<ClientGone> for Unanswered {
 }
 
 impl<'a> Asker<'a> {
-    /// Makes an asker, whose continuations are streamed if they are `live`.
+    /// Creates the state for a part. Continuations are streamed if they are `live`.
     pub(super) async fn new(
         case: &'a Case<'a>,
         suspect: &'a Suspect,
@@ -144,13 +144,13 @@ impl<'a> Asker<'a> {
         asker
     }
 
-    /// Switches to the other upstream, for which nothing that was learned about the first applies.
+    /// Switches to the other upstream, and discards what was learned about the first one.
     async fn leave(&mut self) -> bool {
         let left = self.site.leave();
         if left {
             tracing::info!(request = self.case.id, to = self.site.name(), "the rest is asked for elsewhere");
             (self.refused, self.to_learn) = (Refused::default(), false);
-            // A token is only valid for its own upstream.
+            // A continuation token is valid only for the upstream that issued it.
             self.further = None;
             self.settle_in().await;
         }
@@ -171,7 +171,7 @@ impl<'a> Asker<'a> {
     }
 
     fn terms(&self, limit: u64, stream: bool) -> Terms {
-        // The usage of every call counts, whether or not the client requested it.
+        // Request the usage even if the client did not, because each call's usage counts.
         Terms { limit, stream, include_usage: stream && self.asks_usage }
     }
 
@@ -179,7 +179,7 @@ impl<'a> Asker<'a> {
         self.strategies.last().is_some_and(|strategy| strategy.starts_with(PREFILL))
     }
 
-    /// Records the strategy of the next call, and its upstream if that is another one.
+    /// Records the strategy of the next call, and the upstream if it is not the first one.
     fn note(&mut self, strategy: &str) {
         if self.site.is_fallback() {
             self.other_upstream = Some(self.site.name().to_owned());
@@ -189,8 +189,7 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// Asks for the rest of the text that `ask` has so far: the upstream that began it, or if that cannot, the
-    /// fallback.
+    /// Requests the rest of the text in `ask`, first from the upstream that began it, then from the fallback.
     pub(super) async fn resume(
         &mut self,
         ask: &ResumeAsk,
@@ -207,7 +206,7 @@ impl<'a> Asker<'a> {
                 }
                 Err(Unanswered::Failed(AskFailure::Lost(_) | AskFailure::Final(_))) if self.leave().await => {
                 }
-                // The capabilities of the other upstream are found out here. The first one says nothing about them.
+                // The first upstream's capabilities do not apply to the other one, so they are determined again.
                 Err(Unanswered::Failed(AskFailure::Rejected(_))) if self.site.is_fallback() => {}
                 other => return other,
             }
@@ -260,7 +259,7 @@ impl<'a> Asker<'a> {
             return Err(Unanswered::Failed(AskFailure::Final(why.to_owned())));
         }
         self.note("user_turn");
-        // Less is shown than was received: the beginning of the answer proves where it continues.
+        // Show less than was received: the overlap at the beginning of the response proves where it continues.
         let shown = ask.so_far.get(..ask.shown.length).unwrap_or(&ask.so_far);
         let shown = shown.strip_prefix(begun).unwrap_or(shown);
         let call = call_so_far(self.suspect, shown);
@@ -270,17 +269,17 @@ impl<'a> Asker<'a> {
         let expected = in_text(expecting(self.suspect, "", ask, Some(Join::Prompted)));
         let continuation = self.call((asked.body, terms.stream), limit, &expected, flow).await?;
         if self.refused.prefill == Some(For::Good) && self.capability == Capability::Unknown {
-            // The same request in another form was accepted, so the prefill was refused.
+            // The upstream accepted the same request in another form, so it had refused the prefill.
             self.found(Capability::None).await;
         }
         let is_lone_call = continuation.is_lone_call;
         let reply = self.reply(continuation, Some(limit));
-        // The request was for this call alone, and its answer has no other call in any case.
+        // The request was for this call alone, so its response says nothing about other calls.
         self.ended_itself &= !is_lone_call;
         Ok((reply, Join::Prompted))
     }
 
-    /// Returns the call from an earlier answer, which costs no request, or `None`.
+    /// Returns a call from an earlier response, which costs no request, or `None`.
     fn take_offered(&mut self, ask: &ResumeAsk) -> Option<(Reply, Join)> {
         let Following { mut calls, ending, stop, .. } = self.offered.take()?;
         let behind = calls.split_off(1);
@@ -301,15 +300,15 @@ impl<'a> Asker<'a> {
         Some((reply, join))
     }
 
-    /// Asks for the whole reply: there is nothing to continue, or no continuation could be joined. The same request
-    /// with a higher limit is the only remedy.
+    /// Requests the whole reply, because there is nothing to continue or no continuation could be joined. The
+    /// same request with a higher limit is the only remedy.
     async fn again(&mut self, ask: &ResumeAsk, flow: &mut Flow<'_>) -> Result<(Reply, Join), Unanswered> {
         let request = self.site.request.clone();
         let view = request.view();
         self.note(if ask.wanted == RequestedReply::Restart { RESTART } else { AGAIN });
         let limit = self.more_room()?;
-        // If the stream was lost and its limit was not too low, the request has the same bytes. The same holds if a
-        // limit is refused and the client had none.
+        // Send the same bytes again if the stream was lost and its limit was high enough. Do the same if the
+        // upstream refuses a limit and the client had set none.
         let is_lost = ask.kind == CutKind::Dropped && view.stream;
         let is_unlimited = self.refused.limit && view.limit.is_none();
         let is_bounded = view.limit.is_none_or(|own| own <= limit);
@@ -323,23 +322,23 @@ impl<'a> Asker<'a> {
             (asked.body, terms.stream, Some(limit))
         };
         let calls_so_far = self.following.take();
-        // The whole reply is requested, and the call is where it was.
+        // The whole reply is requested, so a cut call is expected at its original place.
         let expected = expecting(self.suspect, "", ask, None);
         let mut continuation = self.call((body, stream), limit, &expected, flow).await?;
-        // The rest of a reply that had a beginning stays the same.
+        // If the client already has the beginning of a reply, its remaining parts stay unchanged.
         self.anew = continuation.body.take().filter(|_| ask.wanted != RequestedReply::Restart);
         let mut reply = self.reply(continuation, carried);
         if self.is_call() && is_made_up(&reply, self.suspect.schema.as_ref()) {
             reply.text.clear();
         }
         if ask.wanted == RequestedReply::Restart && reply.text.trim().is_empty() {
-            // Calls alone are another reply than one that began with a text.
+            // A reply of calls alone differs from one that began with a text.
             self.following = calls_so_far;
         }
         Ok((reply, Join::Exact))
     }
 
-    /// Continues by the provider's own token. Returns `None` without a token, or if the provider refuses it.
+    /// Continues with the provider's own token. Returns `None` without a token, or if the provider refuses it.
     async fn natively(
         &mut self,
         ask: &ResumeAsk,
@@ -349,12 +348,12 @@ impl<'a> Asker<'a> {
     ) -> Result<Option<(Reply, Join)>, Unanswered> {
         let Some(further) = self.further.take().filter(|_| !self.is_call()) else { return Ok(None) };
         let limit = self.limit(wanted)?;
-        // Its limit includes what came before.
+        // The limit of such a call includes the tokens before it.
         let before = self.account.total().unwrap_or_default().completion;
         let terms = Terms { limit: limit.saturating_add(before), ..self.terms(limit, flow.is_live()) };
         let asked = self.site.request.asking(&Ask::Native { token: &further.token }, terms);
         let Some(asked) = asked else { return Ok(None) };
-        // The text after the token's position is repeated.
+        // The response repeats the text after the token's position.
         let behind = ask.so_far.len().saturating_sub(came.saturating_sub(further.text));
         let Some(echo) = ask.so_far.get(behind..) else { return Ok(None) };
         self.note(NATIVE);
@@ -365,7 +364,7 @@ impl<'a> Asker<'a> {
                 let join = if exact { Join::Exact } else { Join::Stitched(AskedFrom::Unknown) };
                 Ok(Some((self.reply(continuation, Some(limit)), join)))
             }
-            // There are other ways to ask.
+            // Try another strategy.
             Err(Unanswered::Failed(AskFailure::Rejected(_) | AskFailure::Final(_)))
                 if !self.refused.whoever_asks =>
             {
@@ -376,7 +375,7 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// Continues the model's own unfinished message.
+    /// Requests that the model continues its own unfinished message.
     async fn by_prefill(
         &mut self,
         ask: &ResumeAsk,
@@ -392,11 +391,11 @@ impl<'a> Asker<'a> {
         };
         let shown = ask.so_far.len().saturating_sub(asked.unshown);
         let (shown, unshown) = ask.so_far.split_at_checked(shown).unwrap_or((&ask.so_far, ""));
-        // The held text comes again: nothing can be passed on before it has arrived.
+        // The held text is repeated, so nothing can be forwarded before it has arrived.
         let mut expected = expecting(self.suspect, shown, ask, Some(join));
         expected.closed = !unshown.is_empty();
         if tool == ToolPrefill::Hermes {
-            // The call was shown as text. A server that parses no call in it answers with text as well.
+            // The call was shown as text. A server that does not parse it as a call also responds with text.
             expected = in_text(expected);
         }
         let mut continuation = self.call((asked.body, stream), limit, &expected, flow).await?;
@@ -405,7 +404,7 @@ impl<'a> Asker<'a> {
                 Some(rest) => continuation.text = rest.to_owned(),
                 None if self.is_of_calls_alone(&continuation) => {}
                 None => {
-                    // The model continued differently, so nothing can be joined.
+                    // The model did not continue from the cut, so nothing can be joined.
                     self.refused.prefill = Some(For::Good);
                     let why = "the model did not continue after its own white space";
                     return Err(Unanswered::Failed(AskFailure::Unfit(why.to_owned())));
@@ -416,7 +415,7 @@ impl<'a> Asker<'a> {
         Ok((self.reply(continuation, Some(limit)), join))
     }
 
-    /// Asks for the same content in the required form.
+    /// Requests the same content in the required format.
     pub(super) async fn correct(
         &mut self,
         ask: &CorrectionAsk,
@@ -447,13 +446,13 @@ impl<'a> Asker<'a> {
         let continuation = self.call((asked.body, false), limit, &expected, flow).await?;
         let (following, ended_itself) = (self.following.take(), self.ended_itself);
         let reply = self.reply(continuation, Some(limit));
-        // The request was for another form of this part, which says nothing about the calls after it.
+        // The request was for another form of this part, so its response says nothing about the calls that follow.
         (self.following, self.ended_itself) = (following.or(self.following.take()), ended_itself);
         Ok(reply)
     }
 
-    /// Returns the provider's signature of the part, now that it is `whole`. The signature of a call is for its exact
-    /// arguments.
+    /// Returns the provider's signature for the part, which is now `whole`. A call's signature is valid only
+    /// for its exact arguments.
     pub(super) fn signature_of(&self, whole: &str) -> Option<String> {
         if !self.is_call() {
             return self.signature.clone();
@@ -525,7 +524,7 @@ impl<'a> Asker<'a> {
                 } else if self.asked_by_prefill() && is_about_the_prefill(status, &error) {
                     self.refused.prefill = Some(for_how_long(status, &error));
                 } else {
-                    // The same request would be refused again.
+                    // Do not repeat the request, because it would be refused again.
                     return Err(Unanswered::Failed(AskFailure::Final(why)));
                 }
                 Err(Unanswered::Failed(AskFailure::Rejected(why)))
@@ -533,8 +532,8 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// Converts the answer for the state machine. Tool calls after a text, or after the cut call, are kept for later:
-    /// what precedes them is complete.
+    /// Converts a response for the state machine. Tool calls that follow a text or the cut call are kept for
+    /// later, since what precedes them is complete.
     fn reply(&mut self, continuation: Continuation, limit: Option<u64>) -> Reply {
         let instead_of_text =
             self.is_of_calls_alone(&continuation) && self.may_be_a_call() && !continuation.echoed;
@@ -556,7 +555,7 @@ impl<'a> Asker<'a> {
         self.followed_by(continuation.calls, reply, instead_of_text)
     }
 
-    /// Returns the reply without the calls that followed it in the answer, which carry its end.
+    /// Returns the reply without the calls that followed it in the response. These calls carry the stop reason.
     fn followed_by(&mut self, calls: Vec<ToolCall>, reply: Reply, instead_of_text: bool) -> Reply {
         self.following = None;
         if calls.is_empty() {
@@ -566,20 +565,20 @@ impl<'a> Asker<'a> {
         Reply { ending: Ending::Clean, stop: Some(Stop::Normal), ..reply }
     }
 
-    /// Whether the model may have wanted further calls after this one, and had no room for them. Those that followed
-    /// it in the answer are judged separately.
+    /// Whether the model may have wanted further calls after this one but had no room for them. Calls that
+    /// followed in the response are judged separately.
     pub(super) fn may_lack_calls(&self) -> bool {
         may_lack_calls(self.case, self.suspect) && self.following.is_none() && !self.ended_itself
     }
 
-    /// Whether the call was taken from an earlier answer.
+    /// Whether the call was taken from an earlier response.
     pub(super) fn used_offered(&self) -> bool {
         self.suspect.offered.is_some() && self.offered.is_none()
     }
 }
 
-/// Whether further calls may be missing after a part: it is the last call of a reply that did not end by itself, and
-/// the request permits several.
+/// Whether calls may be missing after a part. This is so if the part is the last call of a reply that did not
+/// end by itself, and the request permits several calls.
 pub(super) fn may_lack_calls(case: &Case<'_>, suspect: &Suspect) -> bool {
     let is_only = matches!(&suspect.slot.part, Part::ToolCall(call) if call.legacy);
     let allows_more = case.request.allows_parallel_calls() || !suspect.before.received().is_empty();
@@ -587,14 +586,14 @@ pub(super) fn may_lack_calls(case: &Case<'_>, suspect: &Suspect) -> bool {
     suspect.is_last_call && may_have_more && !ended_itself(&suspect.reply)
 }
 
-/// Whether the model ended a reply. Some servers report that if it reached its limit.
+/// Whether the model ended a reply by itself. Some servers also report that when the limit was reached.
 fn ended_itself(reply: &Reply) -> bool {
     reply.ending == Ending::Clean
         && matches!(reply.stop, Some(Stop::Normal | Stop::Sequence))
         && !reply.is_at_limit()
 }
 
-/// The failure if the request's format cannot be asked in this way.
+/// Returns the failure for a format that does not support this kind of request.
 fn cannot_be_asked() -> Unanswered {
     Unanswered::Failed(AskFailure::Final("the request's format has no way to ask so".to_owned()))
 }

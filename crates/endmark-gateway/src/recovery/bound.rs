@@ -1,17 +1,17 @@
-//! The bounds that can end a recovery before its reply is whole.
+//! Bounds that can end a recovery before the reply is whole.
 
 use std::fmt;
 
-/// A bound of the cost of a recovery.
+/// A bound of a recovery's cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bound {
-    /// The tokens of all continuations of a reply whose client set a limit.
+    /// The token limit for all continuations of a reply whose client set a limit.
     ClientLimit,
-    /// The tokens of all continuations of a request.
+    /// The token limit for all continuations of a request.
     ExtraTokens,
-    /// The time of a recovery whose client set a limit.
+    /// The time limit of a recovery whose client set a limit.
     Seconds,
-    /// The time of a request.
+    /// The time limit of a request.
     TotalSeconds,
     /// A continuation repeated itself.
     Repetition,

@@ -1,4 +1,4 @@
-//! Sends one further upstream call, and waits for an upstream that broke off to return.
+//! Makes one further upstream call, and waits for an upstream that broke off to become available again.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::ledger::{Call, CallEnd, Spent};
 use crate::reply::{ClientGone, Flow};
 use crate::upstream::{UpstreamError, of_another_body, plain, random, read_whole, retry_after, should_retry};
 
-/// The longest error message of any provider.
+/// Maximum size of an error response, more than any provider sends.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
 /// Anthropic's status for an overloaded server.
@@ -31,22 +31,22 @@ pub(super) enum CallFailure {
     /// The upstream cannot serve the request in this form.
     #[error("the upstream refused with {status}: {}", .error.message)]
     Rejected { status: StatusCode, error: ProviderError },
-    /// The upstream is unreachable or unable.
+    /// The upstream is unreachable, or fails.
     #[error("{0}")]
     Lost(String),
-    /// An answer began and was lost, and may be billed.
+    /// A response began and was lost. It may be billed.
     #[error("{0}")]
     AnswerLost(String),
-    /// The total time limit of all calls for the rest was exceeded.
+    /// The calls exceeded their total time limit.
     #[error("the calls for the rest were not over within {0:?}")]
     TookTooLong(Duration),
-    /// An answer arrived that is empty or cannot be joined with the reply.
+    /// The response is empty or cannot be joined with the reply.
     #[error("{why}")]
     Unusable {
         why: String,
-        /// Its usage, as far as it was counted.
+        /// The usage of the response, as far as it was counted.
         spent: Option<Spent>,
-        /// How the answer ended.
+        /// How the response ended.
         ending: Ending,
     },
     /// The client has disconnected.
@@ -54,7 +54,7 @@ pub(super) enum CallFailure {
     ClientGone(#[from] ClientGone),
 }
 
-/// Sends until there is an answer. An upstream that broke off gets time to return, unless another one can replace it.
+/// Sends a request until there is a response. Waits for an upstream that broke off, unless another one can replace it.
 pub(super) async fn send(
     case: &Case<'_>,
     site: &Site<'_>,
@@ -78,7 +78,7 @@ pub(super) async fn send(
             return Err(CallFailure::TookTooLong(patience.calls()));
         }
         let model = &site.request.view().model;
-        // The rest of a budget is for the client's own requests: the reply stays as it is.
+        // The rest of a budget is reserved for the client's own requests, so the reply remains cut.
         let opened = case.calls.open(purpose, name, model, streamed, &body).await;
         let mut call = opened.map_err(|error| CallFailure::Lost(error.to_string()))?;
         let mut request = site.destination.post(site.destination.further(streamed), call.sends(body.clone()));
@@ -94,7 +94,7 @@ pub(super) async fn send(
                 let status = answer.status();
                 let answer = plain(answer.map(|body| call.answered(status, body)));
                 let mut error = read_refusal(answer, site.request.format(), limits.idle.min(longest)).await;
-                // It is written to the log, which has other readers.
+                // The message goes into the log, which has other readers than the client.
                 error.message = case.recorder.clean(&error.message);
                 call.settle(CallEnd::new(Ending::UpstreamError));
                 if !should_retry.unwrap_or_else(|| may_pass(status)) {
@@ -127,7 +127,7 @@ pub(super) async fn send(
         if wait > patience.call() {
             return Err(CallFailure::TookTooLong(patience.calls()));
         }
-        // If the budget is used up, the client keeps waiting: its reply has begun and cannot be refused any more.
+        // If the budget is used up, the client keeps waiting, because a reply that has begun can no longer be refused.
         loop {
             while_alive(limits.heartbeat, flow, sleep(wait)).await?;
             if standing.may_retry(name) {
@@ -142,7 +142,7 @@ pub(super) async fn send(
     }
 }
 
-/// Temporary refusals: rate limits, and servers that are starting or overloaded.
+/// Whether a refusal may be temporary: rate limits, and servers that are starting or overloaded.
 fn may_pass(status: StatusCode) -> bool {
     matches!(
         status,
@@ -164,7 +164,7 @@ async fn read_refusal(answer: Response<AnyBody>, format: &dyn WireFormat, idle: 
     }
 }
 
-/// Waits for `work`, and sends heartbeats to a live client.
+/// Waits for `work`, and sends heartbeats to a streaming client meanwhile.
 pub(super) async fn while_alive<T>(
     heartbeat: Duration,
     flow: &mut Flow<'_>,

@@ -1,23 +1,23 @@
-//! How upstreams handle an unfinished assistant message, by upstream and model.
+//! How each upstream and model handles an unfinished assistant message.
 //!
-//! Published tables of prefill support contradict each other and age. So it is tried once and remembered, even over a
-//! restart.
+//! Published tables of prefill support contradict each other and become outdated. So the gateway tries it
+//! once and remembers the result, even across restarts.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use super::case::Case;
 
-/// How an upstream handles an unfinished assistant message of a model.
+/// How an upstream handles an unfinished assistant message with a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Capability {
-    /// Not tried yet.
+    /// The gateway has not tried it yet.
     Unknown,
-    /// Continues it, and repeats it at the beginning of its answer.
+    /// The upstream continues the message, and first repeats it in the response.
     Echoes,
-    /// Continues it without repeating it.
+    /// The upstream continues the message without repeating it.
     Continues,
-    /// Refuses it, or begins a new answer.
+    /// The upstream refuses the message, or begins a new answer.
     None,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Capabilities {
 }
 
 impl Capabilities {
-    /// Returns the capability of `upstream` for `model`. A store that fails only costs a try.
+    /// Returns the capability of `upstream` for `model`. If the store fails, the gateway only has to try again.
     pub(super) async fn of(&self, case: &Case<'_>, upstream: &str, model: &str) -> Capability {
         let key = (upstream.to_owned(), model.to_owned());
         if let Some(known) = self.lock().get(&key) {

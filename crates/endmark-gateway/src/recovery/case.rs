@@ -1,4 +1,4 @@
-//! What recovery needs to know about a request, and no more.
+//! The data about a request that recovery needs.
 
 use std::sync::Arc;
 
@@ -15,34 +15,33 @@ use crate::stopping::Stopping;
 use crate::upstream::{Client, Destination, Standing};
 
 /// A request whose reply may be cut.
-// Fields: borrowed from the request, so that recovery sees nothing else of it.
+// Fields: borrowed from the request, so that recovery has no access to anything else in it.
 pub(crate) struct Case<'a> {
-    /// The id that `endmark log show` explains.
+    /// The id that `endmark log show` accepts.
     pub(crate) id: &'a str,
-    /// The task that it belongs to.
+    /// The task of the request.
     pub(crate) task_id: &'a str,
-    /// The number of the conversation's turn that is being answered, from 1.
+    /// The number of the conversation's turn that the reply answers, from 1.
     pub(crate) turn_number: u32,
     pub(crate) mode: Mode,
     /// Whether the client itself limited its reply.
     pub(crate) sets_limit: bool,
-    /// Whether it is the last request of a session whose budget is used up: its limit is the gateway's.
+    /// Whether this is the last request of a session whose budget is used up. Then its limit was set by the gateway.
     pub(crate) is_closing: bool,
-    /// A tool that the client does not know, and that the model may no longer call. Its calls are not part of the
-    /// reply.
+    /// A tool that the client does not know and that the model may no longer call. Its calls are not part of the reply.
     pub(crate) withdrawn: Option<&'static str>,
-    /// The request as its upstream got it.
+    /// The request that the upstream received.
     pub(crate) request: &'a Request,
-    /// That upstream.
+    /// The upstream that answered.
     pub(crate) destination: &'a Destination,
     /// The fallback upstream.
     pub(crate) fallback: Option<&'a Destination>,
-    /// What sends further calls.
+    /// Sends further calls.
     pub(crate) sender: Sender<'a>,
-    /// Its calls.
+    /// The upstream calls of the request.
     pub(crate) calls: &'a Calls,
     pub(crate) recorder: &'a Recorder,
-    /// How long its reply may still wait for the store.
+    /// How long the reply may still wait for the store.
     pub(crate) store_patience: &'a StorePatience,
     pub(crate) settings: &'a Settings,
     pub(crate) capabilities: &'a Capabilities,
@@ -51,7 +50,7 @@ pub(crate) struct Case<'a> {
     pub(crate) stopping: &'a Arc<Stopping>,
 }
 
-/// Sends calls, and records the health of their upstream.
+/// Sends calls, and records the health of upstreams.
 #[derive(Clone, Copy)]
 pub(crate) struct Sender<'a> {
     pub(crate) client: &'a Client,

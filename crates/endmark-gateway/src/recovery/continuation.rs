@@ -1,4 +1,4 @@
-//! One further upstream call, from its request to the end of its answer, without the echo.
+//! One further upstream call, from the request to the end of the response, without the echo.
 
 use std::time::Duration;
 
@@ -24,41 +24,41 @@ use crate::upstream::{ReadError, is_event_stream, read_whole, typed};
 use crate::work::{self, LARGE_BYTES};
 
 /// The result of a further call.
-// Fields: facts about one answer, used by different decisions.
+// Fields: facts about one response, which different decisions use.
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts about one answer")]
 pub(super) struct Continuation {
-    /// The part of the answer that belongs to the reply, without the echo.
+    /// The text that belongs to the reply, without the echo.
     pub(super) text: String,
-    /// Whether the upstream repeated the unfinished message.
+    /// Whether the upstream repeated the unfinished message first.
     pub(super) echoed: bool,
-    /// The tool calls after that.
+    /// The tool calls that follow the text.
     pub(super) calls: Vec<ToolCall>,
     pub(super) ending: Ending,
     pub(super) stop: Option<Stop>,
     pub(super) spent: Option<Spent>,
     pub(super) reasoned: bool,
-    /// The answer's id.
+    /// The id of the response.
     pub(super) id: Option<String>,
-    /// The provider's own way to continue it.
+    /// The provider's own continuation token.
     pub(super) further: Option<Further>,
-    /// The provider's signature of its text.
+    /// The provider's signature for the text.
     pub(super) signature: Option<String>,
-    /// The call in it that replaces the continued one.
+    /// The call that replaces the continued one.
     pub(super) call: Option<ToolCall>,
-    /// Whether it has no other call.
+    /// Whether the response contains no other call.
     pub(super) is_lone_call: bool,
-    /// The client's stop sequence at which it ends.
+    /// The client's stop sequence that ended the response.
     pub(super) sequence: Option<String>,
-    /// The raw answer, if it is whole.
+    /// The raw response, if it is whole.
     pub(super) body: Option<Bytes>,
-    /// Whether it repeats itself and was stopped, or reached its limit that way.
+    /// Whether the response repeats itself, so that it was stopped or reached its limit.
     pub(super) is_looping: bool,
-    /// The most tokens that it can have, if known: a token has at least one byte. What a stopped upstream generated
-    /// but did not send is unknown, and so are hidden thoughts.
+    /// Maximum number of tokens in the response, if known: each token has at least one byte. Unknown if the
+    /// upstream was stopped before it sent everything, or if there was hidden reasoning.
     pub(super) max_tokens: Option<u64>,
 }
 
-/// Sends `body` as one more call of the exchange and reads the answer.
+/// Sends `body` as one more call of the exchange, and reads the response.
 pub(super) async fn call(
     case: &Case<'_>,
     site: &Site<'_>,
@@ -85,7 +85,7 @@ pub(super) async fn call(
     }
 }
 
-/// Reads a whole answer.
+/// Reads a complete response.
 async fn whole(
     case: &Case<'_>,
     site: &Site<'_>,
@@ -127,7 +127,7 @@ async fn whole(
     Ok(Continuation { body: Some(body), ..continuation })
 }
 
-/// Settles an answer that began and cannot be read to its end.
+/// Settles a response that began and cannot be read to its end.
 fn lost(call: Call, error: &ReadError) -> CallFailure {
     call.settle(CallEnd::new(match error {
         ReadError::Stalled(_) => Ending::Stalled,
@@ -137,7 +137,7 @@ fn lost(call: Call, error: &ReadError) -> CallFailure {
     CallFailure::AnswerLost(format!("the continuation was lost: {error}"))
 }
 
-/// Returns what a choice has of the continued part.
+/// Returns a choice's content that belongs to the continued part.
 fn continuation(
     choice: &Choice,
     ending: Ending,
@@ -175,7 +175,7 @@ fn continuation(
     }
 }
 
-/// Reads a streamed answer, and passes on at once what is certain.
+/// Reads a streamed response, and forwards certain text at once.
 async fn streamed(
     case: &Case<'_>,
     site: &Site<'_>,
@@ -219,7 +219,8 @@ async fn streamed(
         }
         while let Some(event) = decoder.next_frame() {
             match stream.frame(&event) {
-                // What preceded a broken chunk counts. Its content is missing from everything that follows.
+                // Content before an invalid chunk counts. The content of that chunk is missing from
+                // everything that follows.
                 Err(_) => break 'reading Ending::UpstreamError,
                 Ok(chunk) if chunk.error.is_some() => break 'reading Ending::UpstreamError,
                 Ok(chunk) if chunk.done => break 'reading Ending::Clean,
@@ -229,14 +230,14 @@ async fn streamed(
             if choice.received > limits.reply_bytes {
                 break 'reading Ending::OverCap;
             }
-            // An answer that cannot be joined is still read to its end, for its usage.
+            // Read a response that cannot be joined to its end as well, because it reports the usage there.
             if hindrance(case, choice).is_none() {
                 let part = expected.part_so_far(choice);
                 passing.pass(part, flow).await?;
                 is_looping = loops.is_looping(part.strip_prefix(expected.echo).unwrap_or(part));
             }
             if is_looping {
-                // The upstream stops when its answer is dropped.
+                // Dropping the response makes the upstream stop.
                 break 'reading Ending::OverCap;
             }
         }
@@ -260,7 +261,7 @@ async fn streamed(
     }
 }
 
-/// Returns why a choice cannot be joined with anything, if so.
+/// Returns why a choice cannot be joined with the reply, if so.
 fn hindrance(case: &Case<'_>, choice: &Choice) -> Option<String> {
     let is_withdrawn = |call: &ToolCall| Some(call.name.as_str()) == case.withdrawn;
     if choice.can_go_on() {

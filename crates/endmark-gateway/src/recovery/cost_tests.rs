@@ -1,4 +1,5 @@
-//! What recoveries cost whose models loop, or go on without end: by a counted clock, and by tokens that the models count.
+//! Measures the cost of recoveries with models that loop or never end, with a simulated clock and the models'
+//! own counts.
 
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use super::allowance::{Allowance, at_its_pace, client_tokens};
 use super::bound::Bound;
 use crate::ledger::Spent;
 
-/// Numbers that look random, and are the same each time.
+/// Reproducible pseudo-random numbers.
 struct Numbers(u64);
 
 impl Numbers {
@@ -32,13 +33,13 @@ struct Recovery {
     begun: Instant,
     now: Instant,
     pace: Duration,
-    /// All tokens that the model generated, but for those after an empty reply.
+    /// All tokens that the model generated, except after an empty reply.
     generated: u64,
     is_streamed: bool,
 }
 
 impl Recovery {
-    /// One call of at most `wanted` tokens for a cut of this kind.
+    /// Makes one call of at most `wanted` tokens after a cut of this kind.
     fn call(&mut self, wanted: u64, kind: CutKind) -> Result<Reply, AskFailure> {
         let limit =
             self.account.limit(wanted, kind).map_err(|bound| AskFailure::Budget(bound.to_string()))?;
@@ -68,7 +69,7 @@ impl Recovery {
         if kind != CutKind::Empty {
             self.generated += tokens;
         }
-        // Some providers count, and some do not.
+        // Some providers report usage, and some do not.
         let reports = self.numbers.below(2) == 0;
         let usage = Usage { completion: tokens, ..Usage::default() };
         let spent = Spent { usage, reports_prompt: reports, reports_output: reports };
@@ -136,6 +137,6 @@ fn no_recovery_of_a_looping_model_exceeds_its_bound_in_tokens_or_time() {
         assert!(took <= time, "{seed}: {took:?} of {time:?}");
         most = (most.0.max(recovery.generated), most.1.max(took));
     }
-    // They come to their bounds: a model that stops by itself would prove nothing.
+    // The recoveries must reach their bounds: a model that stops by itself would prove nothing.
     assert!(most.0 > 3_000 && most.1 >= Duration::from_secs(59), "{most:?}");
 }

@@ -1,4 +1,4 @@
-//! Drives the pipeline: asks for what its steps request.
+//! Drives the pipeline: makes the calls that its steps request.
 
 use endmark_recovery::{Pipeline, PipelineOutcome, PipelineStep};
 
@@ -6,7 +6,7 @@ use super::ask::{Asker, Unanswered};
 use crate::reply::{ClientGone, Flow};
 use crate::work;
 
-/// Asks and reports the answers until the pipeline is done.
+/// Makes calls and reports the responses until the pipeline is done.
 pub(super) async fn drive(
     mut pipeline: Pipeline,
     asker: &mut Asker<'_>,
@@ -16,7 +16,7 @@ pub(super) async fn drive(
         match pipeline.next() {
             PipelineStep::Resume(ask) => match asker.resume(&ask, flow).await {
                 Ok((reply, join)) => {
-                    // Joining cannot change the bytes that were passed on while it arrived.
+                    // Joining must not change the bytes that were already forwarded.
                     pipeline.mark_sent(flow.sent());
                     let _large = work::large(reply.text.len()).await;
                     pipeline.resumed(reply, join);

@@ -1,4 +1,4 @@
-//! Recovers one part of a reply: judges it, resumes it if that is right, and records it.
+//! Recovers one part of a reply: judges it, resumes it if necessary, and records the outcome.
 
 use std::sync::atomic::Ordering;
 
@@ -24,10 +24,10 @@ use crate::reply::{ClientGone, Flow};
 use crate::reply::{Outcome, Part};
 use crate::settings::{Mode, OnMissing, Settings};
 
-/// Judges one part of a reply and does what is right for it.
+/// Judges one part of a reply, and recovers it if necessary.
 ///
 /// # Errors
-/// [`ClientGone`] if the client closed its connection in the meantime, which is recorded.
+/// [`ClientGone`] if the client closed its connection meanwhile. The disconnection is recorded.
 pub(crate) async fn mend(
     case: &Case<'_>,
     suspect: &Suspect,
@@ -41,7 +41,7 @@ pub(crate) async fn mend(
         {
             Ok(Mended::Untouched)
         }
-        // On the heap from here on: most replies need none of it, and would reserve its memory.
+        // Box the futures, because most replies do not need them and would still reserve their memory.
         Judgement::Whole { disclosed } => Box::pin(whole(case, suspect, account, flow, disclosed)).await,
         Judgement::Cut(kind) => Box::pin(cut(case, suspect, account, flow, kind)).await,
     }
@@ -57,7 +57,7 @@ async fn cut(
 ) -> Result<Mended, ClientGone> {
     let Judged { settled, by_format, .. } = *judged(suspect);
     let record = Record::open(case, &suspect.slot, kind, settled, suspect.reply.text.len()).await;
-    // A client that limits its reply does not want a call to be cut, whatever its arguments are.
+    // A client that limits its reply does not intend to cut a tool call.
     let is_demanded = by_format || matches!(suspect.slot.part, Part::ToolCall(_));
     match action(case.mode, kind, case.sets_limit, is_demanded) {
         Action::Disclose if kind == CutKind::Window => Ok(disclosed(case, record, suspect, kind, FULL).await),
@@ -76,24 +76,24 @@ async fn cut(
     }
 }
 
-/// Returns the judgement of one part as it was received.
+/// Returns the verdict on one part as it was received.
 pub(crate) fn judgement(suspect: &Suspect) -> Judgement {
     judged(suspect).judgement
 }
 
-/// A received part of a reply with its judgement.
+/// The verdict on a part of a reply.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Judged {
     judgement: Judgement,
-    /// The byte up to which the text is settled.
+    /// The byte up to which the text is certain.
     settled: Option<usize>,
-    /// Whether the required format is evidence. Markdown with nothing open is not.
+    /// Whether the required format proves a cut. Markdown without open elements proves nothing.
     by_format: bool,
-    /// The format's fault in a text that is not cut.
+    /// The format error in a text that is not cut.
     fault: Option<FormFault>,
 }
 
-/// Returns the fault in the form of a part that is not cut.
+/// Returns the format error of a part that is not cut.
 pub(crate) fn form_fault(suspect: &Suspect) -> Option<FormFault> {
     judged(suspect).fault
 }
@@ -138,7 +138,7 @@ fn judge_anew(suspect: &Suspect) -> Judged {
     Judged { judgement, settled, by_format, fault }
 }
 
-/// Handles a whole part: only its form may be wrong.
+/// Handles a whole part, which may only have a format error.
 async fn whole(
     case: &Case<'_>,
     suspect: &Suspect,
@@ -149,7 +149,7 @@ async fn whole(
     let shown = suspect.offered.as_ref().filter(|_| disclosed).and_then(Following::after_first);
     let lacks_calls = disclosed && shown.is_none() && may_lack_calls(case, suspect);
     let cut_after = lacks_calls.then(|| kind_of_end(suspect));
-    // No continuation helps against a full window or a repetition: the provider's own reason says more.
+    // Keep the provider's own stop reason for a full context window or a repetition, which no continuation can fix.
     let keeps_word = suspect.fills_window || suspect.reply.stop == Some(Stop::Repetition);
     let finish = match (disclosed && !keeps_word, cut_after, case.settings.tools.on_missing) {
         (false, ..) | (true, Some(_), OnMissing::Cut) => Finish::AsItWas,
@@ -208,7 +208,7 @@ async fn whole(
     })
 }
 
-/// Returns the text of a part in the required form, with its signature, or `None` if it could not be corrected.
+/// Returns a part in the required format, with its signature, or `None` if it could not be corrected.
 async fn corrected(
     case: &Case<'_>,
     suspect: &Suspect,
@@ -232,13 +232,13 @@ fn kind_of_end(suspect: &Suspect) -> CutKind {
     }
 }
 
-/// The context window has no room for more.
+/// The reason if the context window is full.
 const FULL: &str = "the model's context window is full: compact the conversation, then ask again";
 
-/// Nothing can be added to what the client has.
+/// The reason if nothing can be appended to the text that the client has.
 const CLOSED: &str = "the client has the beginning of something that only its own server can complete";
 
-/// Leaves a cut part as it is.
+/// Delivers a cut part unchanged, and discloses the cut.
 async fn disclosed(
     case: &Case<'_>,
     record: Record,
@@ -270,7 +270,7 @@ async fn close_cut(case: &Case<'_>, record: Record, suspect: &Suspect, judged: J
     record.close(case.store_patience, closing).await;
 }
 
-/// Asks for the rest of a cut part.
+/// Requests the rest of a cut part.
 async fn resumed(
     case: &Case<'_>,
     suspect: &Suspect,
@@ -289,7 +289,7 @@ async fn resumed(
     let made_now = made.load(Ordering::Relaxed).saturating_sub(made_before);
     let used_offered = asker.used_offered();
     let answered = Answered {
-        // An attempt whose call is not admitted by a budget makes no call. A correction is not an attempt to resume.
+        // An attempt that a budget does not permit makes no call. A correction is not an attempt to resume.
         attempts: outcome.attempts.min(made_now),
         signature: asker.signature_of(&outcome.text),
         may_lack_calls: asker.may_lack_calls(),
@@ -320,7 +320,8 @@ async fn resumed(
     Ok(mended)
 }
 
-/// Makes the state machine for this part, as the settings and the client's progress permit.
+/// Creates the state machine for this part. The settings, and what the client has already received, determine
+/// its options.
 fn pipeline(
     case: &Case<'_>,
     suspect: &Suspect,
@@ -331,7 +332,7 @@ fn pipeline(
     let settings = &case.settings;
     let policy = PipelinePolicy {
         resume: ResumePolicy {
-            // A call from an earlier answer costs no request.
+            // A call from an earlier response costs no request.
             max_attempts: settings
                 .resume
                 .max_attempts
@@ -353,8 +354,8 @@ fn pipeline(
     Pipeline::new(policy, suspect.demanded.clone(), schema, suspect.reply.clone())
 }
 
-/// Returns which regenerated reply may replace this part. A call with free text has no values to compare. It is
-/// compared by its name, like every call, and its length.
+/// Returns which regenerated reply may replace this part. A call with free text has no values to compare.
+/// Only its name, like that of every call, and its length are compared.
 fn restart(settings: &Settings, part: &Part) -> Restart {
     match part {
         Part::Text => settings.resume.restart,
@@ -365,7 +366,7 @@ fn restart(settings: &Settings, part: &Part) -> Restart {
     }
 }
 
-/// Sent text cannot be corrected any more, and a call of which nothing arrived would be invented.
+/// Text that was already sent cannot be corrected. A call of which nothing arrived would be invented by a correction.
 fn corrections(case: &Case<'_>, suspect: &Suspect, account: &Account, flow: &Flow<'_>) -> u32 {
     let is_made_up = matches!(suspect.slot.part, Part::ToolCall(_)) && suspect.reply.text.trim().is_empty();
     if flow.sent() == 0 && !is_made_up && suspect.hindrance.is_none() {
@@ -407,7 +408,7 @@ fn mended(
             Mended::Corrected { kind: Some(kind), text: outcome.text, finish, answered, whole }
         }
         PipelineResult::Exhausted(exhausted) => {
-            // Text before them is missing: a client would act on an incomplete reply.
+            // Text before the calls would be missing, and the client would act on an incomplete reply.
             let is_call = matches!(suspect.slot.part, Part::ToolCall(_));
             if is_call || judged(suspect).by_format || outcome.pieces.iter().any(fitted_nowhere) {
                 answered.following = None;
@@ -418,7 +419,7 @@ fn mended(
                 if verified.len() > suspect.reply.text.len() && verified.starts_with(&suspect.reply.text) {
                     Some(verified.to_owned())
                 } else {
-                    // The whole text precedes them, including what arrived together with its end.
+                    // The calls follow the whole text, including text that arrived together with its end.
                     follows.then(|| suspect.reply.text.clone())
                 };
             let finish = if says_finished(suspect, kind) { Finish::Cut } else { Finish::AsItWas };
@@ -433,7 +434,7 @@ fn mended(
     }
 }
 
-/// Returns the fault in the form of a joined text.
+/// Returns the format error of a joined text.
 fn fault_of(outcome: &PipelineOutcome) -> Option<FormFault> {
     let is_of_controls = |problem: &SchemaProblem| problem.message == CONTROL_CHARACTERS;
     match outcome.result {
@@ -445,8 +446,8 @@ fn fault_of(outcome: &PipelineOutcome) -> Option<FormFault> {
     }
 }
 
-/// Returns how many bytes of the answers are not in the joined text. A seam counts earlier answers that could not be
-/// joined.
+/// Returns how many bytes of the responses are not in the joined text. The count of a seam includes earlier
+/// responses that could not be joined.
 fn left_out(pieces: &[PieceRecord]) -> usize {
     let dropped = pieces.iter().filter_map(|piece| piece.seam.as_ref()).map(|seam| seam.dropped_bytes);
     let after_all_seams = pieces.iter().rev().take_while(|piece| piece.seam.is_none());
@@ -459,8 +460,8 @@ fn fitted_nowhere(piece: &PieceRecord) -> bool {
     piece.role != PieceRole::First && piece.seam.is_none() && !piece.text.trim().is_empty()
 }
 
-/// Whether the provider ended a cut reply with a reason for a finished one. That reason is not repeated, since a
-/// client would take half a text for all of it, and act on half a tool call.
+/// Whether the provider reported a normal stop reason for a cut reply. That reason is not forwarded, because
+/// a client would accept half a text as complete, and act on half a tool call.
 fn says_finished(suspect: &Suspect, kind: CutKind) -> bool {
     matches!(kind, CutKind::Format | CutKind::Limit | CutKind::Empty)
         && !matches!(suspect.reply.stop, Some(Stop::Limit | Stop::Repetition))

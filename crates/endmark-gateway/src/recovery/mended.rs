@@ -7,30 +7,30 @@ use super::bound::Bound;
 use super::suspect::Following;
 use crate::reply::Outcome;
 
-/// The stop reason to report for a part.
+/// The stop reason that the gateway reports for a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Finish {
-    /// The provider's own reason.
+    /// The provider's own stop reason.
     AsItWas,
     /// A normal end.
     Normal,
-    /// A cut, in the protocol's own word.
+    /// A cut, in the terms of the protocol.
     Cut,
 }
 
-/// A fault in the form of a whole part.
+/// A format error in a whole part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FormFault {
-    /// It violates its schema.
+    /// The part violates its schema.
     Schema,
-    /// It is whole only if raw control characters in JSON strings are accepted.
+    /// The part is valid only if raw control characters in JSON strings are accepted.
     ControlCharacters,
-    /// It violates the required grammar.
+    /// The part violates the required grammar.
     Malformed,
 }
 
 impl FormFault {
-    /// Returns the reason to disclose. A schema has a field of its own.
+    /// Returns the reason to disclose. A schema violation has a separate field.
     fn reason(self) -> Option<&'static str> {
         match self {
             Self::Schema => None,
@@ -40,25 +40,25 @@ impl FormFault {
     }
 }
 
-/// The reason of a part that no continuation could make valid in the required grammar.
+/// The reason for a part that remains invalid in the required grammar after all continuations.
 pub(crate) const MALFORMED: &str = "malformed";
 
-/// The reason of a reply that was cut where further calls may be missing.
+/// The reason for a reply that was cut at a place where further calls may be missing.
 pub(crate) const CALLS_MAY_BE_MISSING: &str = "calls_may_be_missing";
 
 /// A part of a reply after recovery.
 #[derive(Debug)]
 pub(crate) enum Mended {
-    /// It needed nothing.
+    /// The part needed no recovery.
     Untouched,
-    /// It was whole as received, and something is to be disclosed.
+    /// The part was whole as received, but something must be disclosed.
     Whole {
         finish: Finish,
-        /// How the reply was cut after it, if further calls may be missing.
+        /// How the reply was cut after this part, if further calls may be missing.
         cut_after: Option<CutKind>,
         fault: Option<FormFault>,
     },
-    /// Its rest was received and joined.
+    /// The rest was received and joined.
     Resumed {
         kind: CutKind,
         text: String,
@@ -66,23 +66,23 @@ pub(crate) enum Mended {
         whole: AnsweredWhole,
         finish: Finish,
         fault: Option<FormFault>,
-        /// Bytes of the answers that are not in the text: repetitions, and remarks about the text.
+        /// Bytes of the responses that are not in the text: repetitions, and remarks about the text.
         left_out: usize,
-        /// The length in characters of the cut text, if the reply was regenerated.
+        /// The length of the cut text in characters, if the reply was regenerated.
         replaced_chars: Option<usize>,
     },
-    /// Its form was corrected.
+    /// The format was corrected.
     Corrected {
-        /// How it was cut before, or the reply after it.
+        /// How the part, or the reply after it, was cut.
         kind: Option<CutKind>,
         text: String,
         finish: Finish,
         answered: Answered,
         whole: AnsweredWhole,
     },
-    /// It is cut, and its rest was not requested.
+    /// The part is cut, and the rest was not requested.
     Cut { kind: CutKind, reason: String, finish: Finish },
-    /// It is cut, and its rest was requested without success.
+    /// The part is cut, and the rest was requested without success.
     Exhausted {
         kind: CutKind,
         reason: String,
@@ -93,30 +93,30 @@ pub(crate) enum Mended {
     },
 }
 
-/// The result of asking for a part's rest, whether or not that made it whole.
+/// The result of requesting a part's rest, whether or not the part is whole now.
 #[derive(Debug, Default)]
 pub(crate) struct Answered {
-    /// Calls made to resume it.
+    /// Number of calls made to resume the part.
     pub(crate) attempts: u32,
     /// The other upstream that was called, if any.
     pub(crate) upstream: Option<String>,
-    /// Tool calls that the rest of the text turned out to be.
+    /// Tool calls that the response contained instead of, or after, the rest of the text.
     pub(crate) following: Option<Following>,
-    /// The provider's signature of the rest of the text, or of a call that was requested again.
+    /// The provider's signature for the rest of the text, or for a call that was requested again.
     pub(crate) signature: Option<String>,
-    /// The bound that ended it, if any.
+    /// The bound that ended the recovery, if any.
     pub(crate) bound: Option<Bound>,
-    /// Whether further calls may be missing after the part, which is a call: the answers do not show that the model
-    /// made no more.
+    /// Whether the part is a call and further calls may be missing after it, because the responses do not
+    /// show that the model wanted no more.
     pub(crate) may_lack_calls: bool,
 }
 
-/// The content of an answer that makes a part whole.
+/// The content of a response that completes a part.
 #[derive(Debug, Default)]
 pub(crate) struct AnsweredWhole {
-    /// The client's stop sequence at which the rest of the text ends.
+    /// The client's stop sequence that ended the text.
     pub(crate) sequence: Option<String>,
-    /// The raw reply that replaces one without text.
+    /// The raw reply that replaces a reply without text.
     pub(crate) anew: Option<Bytes>,
 }
 
@@ -131,14 +131,14 @@ pub(crate) struct Given {
 }
 
 impl Mended {
-    /// Returns the outcome, or `None` if the part needed nothing.
+    /// Returns the outcome, or `None` if the part needed no recovery.
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         match self {
             Self::Untouched => None,
             Self::Resumed { replaced_chars: Some(_), .. } => Some(Outcome::Restarted),
             Self::Resumed { .. } => Some(Outcome::Resumed),
             Self::Corrected { .. } => Some(Outcome::Corrected),
-            // A text that violates the required grammar is as useless as one that is cut.
+            // A text that violates the required grammar is as useless as a cut one.
             Self::Whole { fault: Some(FormFault::Malformed), .. }
             | Self::Whole { cut_after: Some(_), .. }
             | Self::Cut { .. } => Some(Outcome::Cut),
@@ -147,17 +147,17 @@ impl Mended {
         }
     }
 
-    /// Whether the client has the whole of a recovered part, whatever may be missing after it.
+    /// Whether the client gets the whole part, even if calls after it may be missing.
     pub(crate) fn is_delivered_whole(&self) -> bool {
         matches!(self, Self::Whole { .. } | Self::Resumed { .. } | Self::Corrected { .. })
     }
 
-    /// Whether the client is left with a cut part.
+    /// Whether the client gets a cut part.
     pub(crate) fn is_left_cut(&self) -> bool {
         matches!(self, Self::Cut { .. } | Self::Exhausted { .. })
     }
 
-    /// Whether it is a whole call after which further ones may be missing.
+    /// Whether the part is a whole call, but further calls may be missing after it.
     pub(crate) fn may_lack_calls(&self) -> bool {
         match self {
             Self::Untouched | Self::Cut { .. } | Self::Exhausted { .. } => false,
@@ -166,17 +166,17 @@ impl Mended {
         }
     }
 
-    /// Whether its rest was requested without success, or calls may be missing after it.
+    /// Whether the rest was requested without success, or calls may be missing.
     pub(crate) fn is_incomplete(&self) -> bool {
         self.may_lack_calls() || matches!(self, Self::Exhausted { .. })
     }
 
-    /// Whether a bound of the cost ended its recovery.
+    /// Whether a cost bound ended the recovery.
     pub(crate) fn is_bounded(&self) -> bool {
         matches!(self, Self::Exhausted { answered, .. } if answered.bound.is_some())
     }
 
-    /// Returns how the part was cut, or the reply after it.
+    /// Returns how the part, or the reply after it, was cut.
     pub(crate) fn kind(&self) -> Option<CutKind> {
         match self {
             Self::Untouched => None,
@@ -186,7 +186,7 @@ impl Mended {
         }
     }
 
-    /// Returns why it is not whole, or the reply after it.
+    /// Returns why the part, or the reply after it, is not whole.
     pub(crate) fn reason(&self) -> Option<&str> {
         match self {
             _ if self.may_lack_calls() => Some(CALLS_MAY_BE_MISSING),
@@ -196,7 +196,7 @@ impl Mended {
         }
     }
 
-    /// Returns its outcome as a sentence of the log.
+    /// Describes the outcome in a sentence for the log.
     pub(crate) fn report(&self) -> String {
         match self {
             Self::Resumed { replaced_chars: Some(received), text, .. } => {
@@ -230,7 +230,7 @@ impl Mended {
         }
     }
 
-    /// Returns the calls made to resume it.
+    /// Returns the number of calls made to resume the part.
     pub(crate) fn attempts(&self) -> u32 {
         match self {
             Self::Untouched | Self::Whole { .. } | Self::Cut { .. } => 0,
@@ -240,7 +240,7 @@ impl Mended {
         }
     }
 
-    /// Returns the other upstream that was asked for the rest, if any.
+    /// Returns the other upstream from which the rest was requested, if any.
     pub(crate) fn upstream(&self) -> Option<&str> {
         match self {
             Self::Untouched | Self::Whole { .. } | Self::Cut { .. } => None,
@@ -250,12 +250,12 @@ impl Mended {
         }
     }
 
-    /// Whether it is whole, but violates its schema or grammar.
+    /// Whether the part is whole but violates its schema or grammar.
     pub(crate) fn is_invalid(&self) -> bool {
         matches!(self, Self::Whole { fault: Some(_), .. } | Self::Resumed { fault: Some(_), .. })
     }
 
-    /// Returns the bytes of the answers that are not in the text.
+    /// Returns how many bytes of the responses are not in the text.
     pub(crate) fn left_out(&self) -> usize {
         if let Self::Resumed { left_out, .. } = self { *left_out } else { 0 }
     }
@@ -269,7 +269,7 @@ impl Mended {
         }
     }
 
-    /// Returns what the client gets of it.
+    /// Returns what the client gets of the part.
     pub(crate) fn given(self) -> Given {
         let (text, answered, whole) = match self {
             Self::Untouched | Self::Whole { .. } | Self::Cut { .. } => return Given::default(),

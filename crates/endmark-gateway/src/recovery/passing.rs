@@ -1,4 +1,4 @@
-//! Passes on a continuation while it arrives.
+//! Forwards a continuation while it arrives.
 
 use endmark_recovery::stitch::{CertainText, ReasoningSigns, SignWatch, StitchStream, begun_json};
 use endmark_recovery::{AskedFrom, Join, PromptedStream};
@@ -8,35 +8,35 @@ use endmark_text::detect::Detector;
 use super::expected::Expected;
 use crate::reply::{ClientGone, Flow};
 
-/// Passes on the part of a continuation that certainly belongs to the reply: everything after an echo, and otherwise
-/// what follows a settled seam.
+/// Forwards those bytes of a continuation that certainly belong to the reply: everything after an echo, or
+/// after a seam that is certain.
 pub(super) struct Passing<'a> {
     expected: &'a Expected<'a>,
-    /// How much of the answer was examined.
+    /// How much of the response was examined.
     seen: usize,
     way: Way,
 }
 
-/// How the answer is read.
+/// How the response relates to the reply.
 enum Way {
-    /// After the echo it is the reply itself. The detector determines where a required JSON text ends, or violates
-    /// its grammar.
+    /// After the echo, the response is the reply itself. The detector finds where a required JSON text ends
+    /// or violates its grammar.
     Echoed { detector: Option<Box<Detector>>, watch: SignWatch },
-    /// It is joined as it arrives.
+    /// The response is joined as it arrives.
     Stitched {
         stream: Box<Joining>,
-        /// Whether the client's beginning is known to be that of the joined text.
+        /// Whether the joined text is known to begin with the bytes that the client has.
         agrees: bool,
     },
-    /// Only the whole answer shows whether it belongs to the reply.
+    /// Only the complete response shows whether it belongs to the reply.
     Closed,
 }
 
-/// A continuation that is joined as it arrives.
+/// How a continuation is joined as it arrives.
 enum Joining {
-    /// At a seam that is found.
+    /// At a seam, which is searched for.
     Stitched(StitchStream),
-    /// Where it proves to continue.
+    /// At the position from which the response proves to continue.
     Prompted(PromptedStream),
 }
 
@@ -63,22 +63,22 @@ impl<'a> Passing<'a> {
         let way = match expected.demanded {
             _ if expected.closed => Way::Closed,
             _ if expected.echo.is_empty() && !expected.exact => stitched(expected),
-            // A closing remark may follow a JSON document. It is not part of it.
+            // A closing remark after a JSON document is not part of the document.
             None => echoed(begun_json(expected.so_far).map(Box::new)),
             Some(format @ Format::Json) => {
                 let mut detector = Detector::new(format);
                 detector.push(expected.so_far.as_bytes());
                 echoed(Some(Box::new(detector)))
             }
-            // A text without a defined end is passed on as it arrives. In other grammars only the whole text shows
-            // the end.
+            // A text without a defined end is forwarded as it arrives. In other grammars, only the complete
+            // text shows the end.
             Some(format) if !format.has_grammar() => echoed(None),
             Some(_) => Way::Closed,
         };
         Self { expected, seen: 0, way }
     }
 
-    /// Processes everything received so far, and passes on what is new and certain.
+    /// Examines everything received so far, and forwards new bytes that are certain.
     pub(super) async fn pass(&mut self, received: &str, flow: &mut Flow<'_>) -> Result<(), ClientGone> {
         if !flow.is_live() {
             return Ok(());
@@ -88,7 +88,7 @@ impl<'a> Passing<'a> {
             && !echo.starts_with(received)
             && matches!(self.way, Way::Echoed { .. })
         {
-            // An upstream that was expected to repeat its message does not.
+            // The upstream was expected to repeat its message, but does not.
             self.way = stitched(self.expected);
         }
         // A replacement character at the end may be an incomplete character.
@@ -97,7 +97,7 @@ impl<'a> Passing<'a> {
             Way::Closed => Ok(()),
             Way::Echoed { detector, watch } => {
                 let Some(rest) = sound.strip_prefix(echo) else { return Ok(()) };
-                // Reasoning belongs to no reply: the whole answer shows what to do.
+                // Reasoning does not belong to a reply. What to do is decided once the response is complete.
                 let Some(rest) = rest.get(..watch.read(rest)) else { return Ok(()) };
                 let Some(fresh) = rest.get(self.seen..) else { return Ok(()) };
                 let certain = certain(detector.as_deref_mut(), fresh);
@@ -170,7 +170,7 @@ fn certain(detector: Option<&mut Detector>, fresh: &str) -> usize {
     fresh.len()
 }
 
-/// Whether the joined parts begin with what the client has, or `None` while they are shorter.
+/// Whether the joined parts begin with the bytes that the client has. `None` while they are shorter.
 fn begins_with(joined: [&str; 3], had: Option<&[u8]>) -> Option<bool> {
     let Some(had) = had else { return Some(false) };
     let length: usize = joined.iter().map(|part| part.len()).sum();

@@ -1,28 +1,27 @@
-//! How long to wait for the upstreams of one request, over all calls for its rest.
+//! Limits how long one request waits for upstreams, over all calls for the rest of its reply.
 
 use std::time::Duration;
 
 use endmark_recovery::failover::{pause, wait_as_told};
 use tokio::time::Instant;
 
-/// Quick tries for a server that was just restarted. A server that is not back by then is in trouble, and gets more
-/// time each time.
+/// Quick tries for a server that was just restarted. If it is not back by then, the waits between further tries grow.
 const QUICK_TRIES: u32 = 4;
 
-/// The waits between the tries of all calls for the rest of one request. They share one total, and each is longer
-/// than the one before, whichever call it is for.
+/// The waits between tries, over all calls for the rest of one reply. They share a total, and each is longer
+/// than the one before, even if it is for another call.
 #[derive(Debug)]
 pub(crate) struct Patience {
     left: Duration,
     tries: u32,
     is_over: bool,
     calls: Duration,
-    /// `None` if that exceeds the range of the clock.
+    /// The deadline for all calls; `None` if it exceeds the range of the clock.
     calls_until: Option<Instant>,
 }
 
 impl Patience {
-    /// Limits the waits to `in_all`, and the calls with their waits to `calls` after `now`.
+    /// Limits the sum of all waits to `in_all`, and the calls with their waits to `calls` after `now`.
     pub(crate) fn new(in_all: Duration, calls: Duration, now: Instant) -> Self {
         Self { left: in_all, tries: 0, is_over: false, calls, calls_until: now.checked_add(calls) }
     }
@@ -42,18 +41,18 @@ impl Patience {
         self.calls
     }
 
-    /// Whether it is used up.
+    /// Whether no time is left.
     pub(super) fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Returns the wait before a further try, at least as long as the upstream requested. Returns `None` if that
-    /// exceeds what is left; then nothing more is tried. `random` is any uniformly distributed number.
+    /// Returns the wait before a further try, which is at least as long as the upstream requested. Returns
+    /// `None` if not enough time is left; no further try is then made. `random` is any uniformly distributed number.
     pub(super) fn wait(&mut self, told: Option<Duration>, random: u32) -> Option<Duration> {
         self.tries = self.tries.saturating_add(1);
         let doublings = self.tries.saturating_sub(QUICK_TRIES).min(8);
         let own = pause(self.tries, random).saturating_mul(1 << doublings);
-        // `Retry-After: 0` is not an invitation to retry without pause.
+        // Pause even after `Retry-After: 0`, which is not a request to retry at once.
         let wait = told.map_or(own, |told| wait_as_told(told, random).max(own));
         match self.left.checked_sub(wait) {
             Some(left) => self.left = left,

@@ -1,4 +1,4 @@
-//! One row of the log for each cut part: opened when the cut is detected, and closed exactly once.
+//! Writes one row of the log for each cut part. The row is opened when the cut is detected, and closed exactly once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,30 +13,30 @@ use crate::metrics::Metrics;
 use crate::reply::Slot;
 use crate::stopping::{Stage, Stopping};
 
-/// An open row. If it is dropped before it is closed, the client has disconnected or the gateway was stopped, which
-/// is recorded.
+/// An open row. If it is dropped before it is closed, it records that the client has disconnected or the
+/// gateway was stopped.
 pub(super) struct Record {
     recorder: Recorder,
     metrics: Arc<Metrics>,
     stopping: Arc<Stopping>,
     upstream: String,
     kind: CutKind,
-    /// The start, to be recorded again if the store did not accept it.
+    /// The data of the start, which is written again if the store did not accept it.
     started: CutStarted,
-    /// `None` once it is closed.
+    /// The row; `None` once it is closed.
     open: Option<Open>,
     keep_text: bool,
-    /// Calls that the request has made to resume, and how many before this part.
+    /// Number of resume calls of the request, and how many of them preceded this part.
     calls: Arc<AtomicU32>,
     calls_before: u32,
 }
 
-/// The row that waits for its end.
+/// A row that is not closed yet.
 enum Open {
     At(CutId),
-    /// The store had not finished when the client's reply could wait no longer.
+    /// The store is still writing the row, but the client's reply could wait no longer.
     Late(JoinHandle<Result<CutId, StoreError>>),
-    /// There is no row.
+    /// The store did not accept the row.
     Failed,
 }
 
@@ -59,12 +59,12 @@ pub(super) struct Closing<'a> {
     pub(super) extra_output_tokens: u64,
     pub(super) reason: String,
     pub(super) pieces: &'a [PieceRecord],
-    /// The strategy of each piece after the first, with the upstream if it differs.
+    /// The strategy of each piece after the first, and its upstream if that is not the first one.
     pub(super) strategies: &'a [String],
 }
 
 impl<'a> Closing<'a> {
-    /// Makes the end of a part that was not resumed, or whose client has disconnected.
+    /// Creates the outcome of a part that was not resumed, or whose client has disconnected.
     pub(super) fn without_calls(outcome: &'static str, reason: &str, pieces: &'a [PieceRecord]) -> Self {
         Self {
             resolved: false,
@@ -79,8 +79,8 @@ impl<'a> Closing<'a> {
 }
 
 impl Record {
-    /// Opens a row durably, so that the next start finds the work of a killed process. A store that fails does not
-    /// cost the client its reply.
+    /// Opens a row durably, so that the next start finds it if this process is killed. If the store fails,
+    /// the client still gets its reply.
     pub(super) async fn open(
         case: &Case<'_>,
         slot: &Slot,
@@ -109,7 +109,7 @@ impl Record {
                 tracing::error!(request = case.id, %error, "the store does not take a cut reply's row: it is kept for later");
                 Open::Failed
             }
-            // The task is only cancelled with the whole process.
+            // The task is cancelled only when the process ends.
             Some(Err(_)) => Open::Failed,
             None => {
                 tracing::error!(
@@ -139,17 +139,17 @@ impl Record {
         self.metrics.cut(&self.upstream, self.kind.name(), closing.outcome);
         let settled = settled(&closing, self.calls(), self.keep_text);
         let settling = settle(self.recorder.clone(), self.started.clone(), open, settled);
-        // It continues when no one waits for it any more.
+        // The task continues even if nothing waits for it any more.
         let _ = patience.wait(tokio::spawn(settling)).await;
     }
 
-    /// Returns the calls made for the rest of the part, including failed ones, and without corrections (PC-5).
+    /// Returns the number of calls for the rest of the part: failed ones included, corrections excluded (PC-5).
     fn calls(&self) -> u32 {
         self.calls.load(Ordering::Relaxed).saturating_sub(self.calls_before)
     }
 }
 
-/// Records how it ended, or queues it until the store accepts it, without waiting for that.
+/// Records the outcome. If the store does not accept it, queues it without waiting.
 async fn settle(recorder: Recorder, started: CutStarted, open: Open, settled: CutSettled) {
     let id = open.id().await;
     if let Some(id) = id {
@@ -175,7 +175,7 @@ impl Drop for Record {
         };
         self.metrics.cut(&self.upstream, self.kind.name(), left.outcome);
         let settled = settled(&left, self.calls(), false);
-        // Outside a runtime the process is ending, and the next start finds the open row.
+        // Without a runtime the process is ending. The next start finds the open row.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(settle(self.recorder.clone(), self.started.clone(), open, settled));
         }

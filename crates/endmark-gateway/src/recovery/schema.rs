@@ -1,4 +1,4 @@
-//! JSON Schemas at the rim: the pipeline only sees a validator.
+//! Compiles JSON Schemas. The pipeline sees only a validator.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use endmark_recovery::{SchemaProblem, Validate};
 use endmark_text::replace_lone_surrogates;
 use serde_json::Value;
 
-/// A compiled JSON Schema. References are resolved only within it: nothing is fetched.
+/// A compiled JSON Schema. References are resolved only inside the schema; nothing is downloaded.
 #[derive(Debug, Clone)]
 pub(crate) struct Schema {
     validator: Arc<jsonschema::Validator>,
@@ -15,10 +15,10 @@ pub(crate) struct Schema {
 /// Why a text is not a usable JSON Schema.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
-    /// It is not JSON.
+    /// The text is not JSON.
     #[error("it is not JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// It is not a JSON Schema.
+    /// The JSON is not a valid JSON Schema.
     #[error("it is not a JSON Schema: {0}")]
     Schema(String),
 }
@@ -32,7 +32,7 @@ impl Schema {
         Ok(Self { validator: Arc::new(validator) })
     }
 
-    /// Whether this is JSON that violates the schema.
+    /// Whether a text is valid JSON that violates the schema.
     pub(crate) fn refuses(&self, json: &str) -> bool {
         serde_json::from_str(&replace_lone_surrogates(json))
             .is_ok_and(|value: Value| !self.validator.is_valid(&value))

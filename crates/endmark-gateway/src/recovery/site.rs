@@ -1,4 +1,4 @@
-//! Which upstream is asked for the rest of a reply.
+//! Selects the upstream from which the rest of a reply is requested.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use endmark_wire::request::Request;
 use super::case::Case;
 use crate::upstream::Destination;
 
-/// The upstream that is asked for the rest, and the request in its form.
+/// The upstream from which the rest is requested, and the request in its format.
 pub(super) struct Site<'a> {
     case: &'a Case<'a>,
     pub(super) destination: &'a Destination,
@@ -35,12 +35,12 @@ impl<'a> Site<'a> {
         &self.destination.upstream.name
     }
 
-    /// Whether another upstream than the first is asked.
+    /// Whether this is the other upstream, and not the first.
     pub(super) fn is_fallback(&self) -> bool {
         self.is_fallback
     }
 
-    /// Whether there is another upstream.
+    /// Whether there is another upstream to switch to.
     pub(super) fn may_leave(&self) -> bool {
         !self.is_fallback && self.case.fallback.is_some()
     }
@@ -56,7 +56,7 @@ impl<'a> Site<'a> {
         true
     }
 
-    /// Records how a stream of this upstream ended. Returns whether another one is asked from now on.
+    /// Records how a stream of this upstream ended. Returns whether the other one is used from now on.
     pub(super) fn is_left_after(&mut self, ending: Ending) -> bool {
         let leaves = self.finishing.leaves(ending);
         leaves && self.may_leave()

@@ -1,15 +1,15 @@
-//! How long the reply to one request waits for the store, over all its accesses.
+//! Limits how long the reply to one request waits for the store, over all accesses.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-/// Long for a store that works, and short compared with a cut reply. Clients should not notice more of a store that
-/// fails.
+/// A working store needs far less time, and a cut reply takes far longer. Clients should not notice more than
+/// this of a store that fails.
 const STORE_DELAY_LIMIT: Duration = Duration::from_secs(2);
 
-/// The rest of that time.
+/// The remaining time.
 #[derive(Debug)]
 pub(crate) struct StorePatience {
     left: Mutex<Duration>,
@@ -22,7 +22,7 @@ impl Default for StorePatience {
 }
 
 impl StorePatience {
-    /// Returns the result of the work if it arrives in time. Work that completes at once is always awaited.
+    /// Returns the result of `work` if it is ready in time. Work that completes at once is always accepted.
     pub(super) async fn wait<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let (began, left) = (Instant::now(), *self.lock());
         let done = timeout(left, work).await.ok();

@@ -1,7 +1,7 @@
-//! Which upstreams refuse to report the usage of a stream, by upstream and model.
+//! Remembers which upstreams refuse to report the usage of a stream, for each model.
 //!
-//! Chat Completions and the older completions report it only if `stream_options.include_usage` requests it, and some
-//! servers reject an unknown field. Only a request shows which.
+//! Chat Completions and the older completions report usage only if `stream_options.include_usage` requests
+//! it, and some servers reject the unknown field. Only a try shows which ones.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,29 +12,29 @@ use http::StatusCode;
 
 use super::store_patience::StorePatience;
 
-/// The most upstreams and models that are remembered. If there are more, all are learned again. Clients choose the
-/// names of models.
+/// Maximum remembered pairs of upstream and model. Beyond it, all are forgotten and learned again, because
+/// clients choose the model names.
 const MAX_KNOWN: usize = 4_096;
 
 /// The value in the store for an upstream that refuses.
 const REFUSED: &str = "none";
 
-/// What is known about an upstream and a model.
+/// Whether an upstream reports the usage of a model's streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StreamUsage {
-    /// Not tried yet.
+    /// The gateway has not tried it yet.
     Unknown,
-    /// It accepted a request for the usage of its stream.
+    /// The upstream accepted a request for usage.
     Accepted,
-    /// It refuses such a request.
+    /// The upstream refuses such a request.
     Refused,
 }
 
-/// What was learned so far.
+/// What is known about all upstreams.
 #[derive(Default)]
 pub(crate) struct StreamUsages(Mutex<HashMap<(String, String), StreamUsage>>);
 
-/// An upstream and a model, and where the knowledge about them is kept.
+/// An upstream with a model, and the places where knowledge about them is kept.
 #[derive(Clone, Copy)]
 pub(crate) struct UsageSource<'a> {
     pub(crate) usages: &'a StreamUsages,
@@ -46,7 +46,7 @@ pub(crate) struct UsageSource<'a> {
 }
 
 impl UsageSource<'_> {
-    /// Returns what is known. A store that fails only costs a rejected request.
+    /// Returns what is known. If the store fails, the worst consequence is one rejected request.
     pub(crate) async fn known(self) -> StreamUsage {
         let Self { usages, upstream, model, .. } = self;
         if let Some(known) = usages.lock().get(&(upstream.to_owned(), model.to_owned())) {
@@ -61,13 +61,13 @@ impl UsageSource<'_> {
         known
     }
 
-    /// Records that it accepted a request for its usage.
+    /// Records that the upstream accepted a request for usage.
     fn accepted(self) {
         self.usages.insert(self.upstream, self.model, StreamUsage::Accepted);
     }
 
-    /// Records that it refuses such a request. Only an error that names the field is remembered over a restart:
-    /// another one may have had another reason.
+    /// Records that the upstream refuses such a request. Only an error that names the field is remembered
+    /// across restarts, because any other error may have had another cause.
     pub(crate) async fn refused(self, is_named: bool) {
         let Self { usages, recorder, upstream, model, .. } = self;
         let model_name = recorder.clean(model);
@@ -101,22 +101,22 @@ impl StreamUsages {
     }
 }
 
-/// Whether the usage of a stream is requested, over the tries of one request.
+/// Whether to request the usage of a stream, over all tries of one request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Counting {
-    /// It gets the request unchanged.
+    /// The request is sent unchanged.
     Unasked,
-    /// The usage is requested, and this is known.
+    /// The usage is requested. The value states what was known before.
     Asked(StreamUsage),
-    /// It may have refused that, and gets the request unchanged.
+    /// The upstream may have refused the usage, so the request is sent unchanged.
     Withdrawn {
-        /// Whether its error named the field.
+        /// Whether the error named the field.
         is_named: bool,
     },
 }
 
 impl Counting {
-    /// Requests the usage unless the upstream is known to refuse.
+    /// Requests the usage unless the upstream is known to refuse it.
     pub(crate) async fn of(source: UsageSource<'_>) -> Self {
         match source.known().await {
             StreamUsage::Refused => Self::Unasked,
@@ -128,7 +128,7 @@ impl Counting {
         matches!(self, Self::Asked(_))
     }
 
-    /// Processes a refusal. The request is sent again without the field if that may be the reason.
+    /// Handles a refusal. If the field may be the reason, the request is sent again without it.
     pub(crate) fn refused(&mut self, status: StatusCode, error: Option<&ProviderError>) {
         if let Self::Asked(known) = *self
             && is_about_usage(known, status, error)
@@ -141,7 +141,7 @@ impl Counting {
         matches!(self, Self::Withdrawn { .. })
     }
 
-    /// Remembers what an answer with this status shows about the upstream.
+    /// Remembers what a response with this status shows about the upstream.
     pub(crate) async fn learn(self, source: UsageSource<'_>, status: StatusCode) {
         match self {
             _ if !status.is_success() => {}
@@ -152,7 +152,7 @@ impl Counting {
     }
 }
 
-/// Returns the store's key, among the other capabilities of the model.
+/// Returns the key in the store, where the model's other capabilities are kept, too.
 fn subject(model: &str) -> String {
     format!("{model}#usage")
 }
@@ -163,13 +163,13 @@ pub(crate) fn names_usage_field(error: Option<&ProviderError>) -> bool {
     error.is_some_and(|error| names(&error.message) || error.code.as_deref().is_some_and(names))
 }
 
-/// Whether an answer with this status can reject the field: it rejects the request itself, not its sender.
+/// Whether a response with this status can mean that the field is rejected: it rejects the request, not its sender.
 pub(crate) fn may_be_about_usage(status: StatusCode) -> bool {
     matches!(status, StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY)
 }
 
-/// Whether this field may be the reason of a refusal: the error names it, or the upstream has not yet accepted such a
-/// request and the refusal is not about the length or the sender.
+/// Whether this field may be the reason for a refusal. This is so if the error names it. It is also possible
+/// if the upstream has not accepted such a request before, and the refusal is not about the length or the sender.
 fn is_about_usage(known: StreamUsage, status: StatusCode, error: Option<&ProviderError>) -> bool {
     let is_other = error.is_some_and(|error| error.is_context_length() || error.is_about_the_account());
     may_be_about_usage(status) && !is_other && (known != StreamUsage::Accepted || names_usage_field(error))

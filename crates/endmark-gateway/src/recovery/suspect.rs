@@ -1,4 +1,4 @@
-//! A part of a reply that may be cut, and what its rest may turn out to be.
+//! A part of a reply that may be cut, and the calls that may follow it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,30 +14,30 @@ use crate::reply::{Part, Slot};
 /// A part of a reply as it was received.
 pub(crate) struct Suspect {
     pub(crate) slot: Slot,
-    /// Its text, including what the client wrote at its beginning.
+    /// The text of the part, including the beginning that the client wrote.
     pub(crate) reply: Reply,
     pub(crate) demanded: Option<Format>,
     pub(crate) schema: Option<Schema>,
-    /// The server reported that it is complete, and there is no other evidence: no grammar is required.
+    /// Whether the server reported the part as complete and no required grammar could contradict that.
     pub(crate) is_proved: bool,
-    /// What precedes a tool call in the message.
+    /// The text and calls that precede a tool call in the message.
     pub(crate) before: Before,
-    /// Why no request can continue it, if so.
+    /// Why no request can continue the part, if so.
     pub(crate) hindrance: Option<&'static str>,
-    /// The provider reports that the model's context window is full after it.
+    /// Whether the provider reports that the context window is full after this part.
     pub(crate) fills_window: bool,
-    /// It is a call, and no part of the message came after it.
+    /// Whether the part is a call and no further part of the message followed.
     pub(crate) is_last_call: bool,
-    /// This call as it is in the answer for an earlier one, with what follows it there.
+    /// This call as contained in the response for an earlier part, with the calls that follow it there.
     pub(crate) offered: Option<Following>,
-    /// The provider's own way to continue a text.
+    /// The provider's own continuation token for a text.
     pub(crate) continuation: Option<Continuation>,
-    /// Its judgement, once computed.
+    /// The verdict, once computed.
     pub(crate) judged: OnceLock<Judged>,
 }
 
 impl Suspect {
-    /// Whether there is nothing to do or to disclose.
+    /// Whether the part needs neither recovery nor disclosure.
     pub(crate) fn needs_nothing(&self) -> bool {
         match judgement(self) {
             Judgement::Passed => true,
@@ -51,8 +51,8 @@ impl Suspect {
 }
 
 impl Suspect {
-    /// Takes this call from the calls that followed `after` in an answer, if they are those that came after it. Then
-    /// no request is needed.
+    /// Takes this call from the response that completed the call `after`, if the calls there match the
+    /// original ones. Then no request is needed.
     pub(crate) fn take_from(&mut self, answered: &CallsAfter) {
         let Part::ToolCall(call) = &self.slot.part else { return };
         let Some(at) = self.before.received().iter().position(|own| own.index == answered.call) else {
@@ -69,30 +69,30 @@ impl Suspect {
     }
 }
 
-/// The calls of an answer after the requested one.
+/// The calls that followed the requested one in a response.
 #[derive(Debug)]
 pub(crate) struct CallsAfter {
-    /// The number of the requested one.
+    /// The number of the requested call.
     pub(crate) call: u32,
     pub(crate) following: Following,
 }
 
-/// What precedes one of the calls of a message. All parts of the message share it.
+/// The text and calls that precede a call in a message. All parts of the message share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Before {
     message: Arc<(String, Vec<ToolCall>)>,
     calls: usize,
-    /// The calls, including those that were recovered since.
+    /// The calls, including those that were recovered later.
     joined: Option<Vec<ToolCall>>,
 }
 
 impl Before {
-    /// Makes it from this text and this many of these calls.
+    /// Creates it from the message's text and the first `calls` of its calls.
     pub(crate) fn new(message: Arc<(String, Vec<ToolCall>)>, calls: usize) -> Self {
         Self { message, calls, joined: None }
     }
 
-    /// Records calls that were recovered since: a request shows them as the client has them.
+    /// Records calls that were recovered, because a request must show them as the client has them.
     pub(crate) fn join(&mut self, whole: &[ToolCall]) {
         if whole.is_empty() {
             return;
@@ -118,19 +118,19 @@ impl Before {
     }
 }
 
-/// Tool calls that arrived when the rest of a text was requested, or after the call whose rest was.
+/// Tool calls that arrived when the rest of a text was requested, or that followed a call whose rest was requested.
 #[derive(Debug, Clone)]
 pub(crate) struct Following {
     pub(crate) calls: Vec<ToolCall>,
     pub(crate) ending: Ending,
     pub(crate) stop: Option<Stop>,
-    /// Whether the text before them was the beginning of the call itself, not yet recognised.
+    /// Whether the text before these calls was in fact the beginning of the call.
     pub(crate) instead_of_text: bool,
 }
 
 impl Following {
-    /// Returns the calls after the first one, if they show what the model called next: there are some, or the answer
-    /// ended by itself.
+    /// Returns the calls after the first one, if they show what the model wanted next: there are further
+    /// calls, or the response ended by itself.
     pub(crate) fn after_first(&self) -> Option<Self> {
         let calls = self.calls.get(1..)?.to_vec();
         let is_ended = self.ending == Ending::Clean && self.stop == Some(Stop::Normal);
@@ -138,27 +138,29 @@ impl Following {
     }
 }
 
-/// A request could only show a text that differs from the client's; see
+/// The text contains half a surrogate pair, so a request could only show a different text; see
 /// [`Choice::exact`](endmark_wire::reply::Choice::exact).
 pub(crate) const HALVED: &str = "it contains half a surrogate pair, which no request can show";
 
-/// What is next to the text, or in it; see [`Choice::mendable`](endmark_wire::reply::Choice::mendable) and
+/// Other content is next to the text or in it; see
+/// [`Choice::mendable`](endmark_wire::reply::Choice::mendable) and
 /// [`Choice::beside`](endmark_wire::reply::Choice::beside).
 pub(crate) const UNSHOWN: &str = "it holds more than text and calls of functions, ends in a thought, or was not read as a whole, which no request can show";
 
-/// The server stopped it; see [`Meaning::Repetition`](endmark_wire::finish_reasons::Meaning::Repetition).
+/// The server stopped the reply because it repeated itself; see
+/// [`Meaning::Repetition`](endmark_wire::finish_reasons::Meaning::Repetition).
 pub(crate) const REPEATED: &str =
     "the upstream stopped it because it repeated itself, and a continuation would repeat it further";
 
-/// It is one of more choices than requested. Only the upstream knows who pays for that.
+/// The upstream returned more choices than requested. Only the upstream knows who pays for them.
 pub(crate) const SURPLUS: &str = "the upstream answered more choices than were asked for";
 
-/// The text that follows a call; see [`Choice::behind_calls`](endmark_wire::reply::Choice::behind_calls).
+/// The text follows a call; see [`Choice::behind_calls`](endmark_wire::reply::Choice::behind_calls).
 pub(crate) const BEHIND_CALLS: &str = "it follows a call whose result the model would need first";
 
-/// Whether the arguments of a reply's last call are not the model's. If the reply reached its limit, whole arguments
-/// that violate the function's schema were made by a server from a beginning that it could not parse: formats with an
-/// object for them cannot represent a cut.
+/// Whether the server made up the arguments of a reply's last call. Formats that represent arguments as an
+/// object cannot represent a cut. If the reply reached its limit and the arguments are complete but violate
+/// the function's schema, the server completed a beginning that it could not parse.
 pub(crate) fn is_made_up(reply: &Reply, schema: Option<&Schema>) -> bool {
     let arguments = if reply.text.is_empty() { "{}" } else { &reply.text };
     reply.is_at_limit() && schema.is_some_and(|schema| schema.refuses(arguments))

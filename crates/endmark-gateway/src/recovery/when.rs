@@ -1,4 +1,4 @@
-//! When a cut reply is resumed (PC-9).
+//! Decides when a cut reply is resumed (PC-9).
 
 use endmark_recovery::CutKind;
 
@@ -7,14 +7,14 @@ use crate::settings::Mode;
 /// What to do about a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
-    /// Ask for the rest.
+    /// Request the rest.
     Resume,
     /// Deliver the cut reply unchanged, and disclose the cut.
     Disclose,
 }
 
-/// Decides what to do about a cut of `kind`. In `auto`, a client that limited plain text wanted it to end there, and
-/// gets it unchanged.
+/// Decides what to do about a cut of `kind`. In the mode `auto`, a client that limited plain text wanted the
+/// cut, and gets the text unchanged.
 pub(super) fn action(mode: Mode, kind: CutKind, client_set_limit: bool, grammar_demanded: bool) -> Action {
     match (mode, kind) {
         (Mode::Off | Mode::Warn, _) | (_, CutKind::Window) => Action::Disclose,

@@ -1,4 +1,4 @@
-//! The client's end of a stream.
+//! The client's side of a stream.
 
 use bytes::Bytes;
 use endmark_wire::writer::Writer;
@@ -6,19 +6,19 @@ use endmark_wire::writer::Writer;
 use super::slot::{Part, Slot};
 use crate::body::Outlet;
 
-/// The client has closed its connection.
+/// Error: the client has closed its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the client went away")]
 pub(crate) struct ClientGone;
 
-/// The client of a streamed reply. A send waits for it to read, so that a slow client slows its upstream. When it
-/// disconnects, all remaining work for its reply is dropped.
+/// The client of a streamed reply. Sending waits until the client reads, so a slow client also slows the
+/// upstream. If the client disconnects, all remaining work for the reply is dropped.
 pub(crate) struct ClientStream {
     outlet: Outlet,
 }
 
 impl ClientStream {
-    /// Makes the client that reads from this outlet.
+    /// Creates the client that reads from this outlet.
     pub(crate) fn new(outlet: Outlet) -> Self {
         Self { outlet }
     }
@@ -32,23 +32,23 @@ impl ClientStream {
     }
 }
 
-/// One part of a reply that the client reads while it is being recovered.
+/// A part of a reply that the client reads while it is being recovered.
 pub(crate) struct LiveSlot<'a> {
     pub(crate) client: &'a mut ClientStream,
     pub(crate) writer: &'a mut dyn Writer,
     pub(crate) slot: &'a Slot,
-    /// Bytes of the part that the client has, including what it wrote itself.
+    /// Bytes of the part that the client has, including those that it wrote itself.
     pub(crate) sent: usize,
 }
 
-/// The client of a stream that gets a part of it only when it is whole.
+/// A streaming client that gets a part only when it is whole.
 pub(crate) struct Waiter<'a> {
     pub(crate) client: &'a mut ClientStream,
     pub(crate) writer: &'a dyn Writer,
 }
 
 impl Waiter<'_> {
-    /// Sends a heartbeat that every client ignores.
+    /// Sends a heartbeat, which every client ignores.
     pub(crate) async fn keep_alive(&mut self) -> Result<(), ClientGone> {
         self.client.send(self.writer.keep_alive()).await
     }
@@ -59,14 +59,14 @@ impl LiveSlot<'_> {
         self.sent
     }
 
-    /// Sends what follows the bytes that the client has.
+    /// Sends the bytes that the client does not have yet.
     pub(crate) async fn extend(&mut self, text: &str) -> Result<(), ClientGone> {
         if text.is_empty() {
             return Ok(());
         }
         let bytes = match &self.slot.part {
             Part::Text => self.writer.text(self.slot.choice, text),
-            // A call that cannot continue in pieces is never live.
+            // A part is never live if it is a call that cannot be sent in pieces.
             Part::ToolCall(call) => self.writer.arguments(self.slot.choice, call, text).unwrap_or_default(),
         };
         self.client.send(bytes).await?;
@@ -74,7 +74,7 @@ impl LiveSlot<'_> {
         Ok(())
     }
 
-    /// Sends a heartbeat that every client ignores.
+    /// Sends a heartbeat, which every client ignores.
     pub(crate) async fn keep_alive(&mut self) -> Result<(), ClientGone> {
         self.client.send(self.writer.keep_alive()).await
     }

@@ -2,7 +2,8 @@
 
 use endmark_wire::json::unmarked;
 
-/// Whether this is the beginning of a JSON object: its connection was closed early, or it is longer than declared.
+/// Whether the body is the beginning of a JSON object, because the connection closed early or the body is
+/// longer than declared.
 pub(crate) fn ends_too_early(body: &[u8]) -> bool {
     let body = unmarked(body);
     let is_object = body.trim_ascii_start().first() == Some(&b'{');

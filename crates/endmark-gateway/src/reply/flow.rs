@@ -1,4 +1,4 @@
-//! Where a continuation goes while it arrives.
+//! The destination of a continuation while it arrives.
 
 use std::time::Duration;
 
@@ -6,20 +6,20 @@ use tokio::time::Instant;
 
 use super::client::{ClientGone, LiveSlot, Waiter};
 
-/// The client of a reply under recovery.
+/// How the client gets a reply under recovery.
 pub(crate) enum Flow<'a> {
-    /// Gets the reply when it is whole.
+    /// The client gets the reply once it is whole.
     Waiting,
-    /// Gets the part when it is whole, and heartbeats until then.
+    /// The client gets the part once it is whole, and heartbeats until then.
     Held(Waiter<'a>),
-    /// Has something that cannot be continued: nothing may be requested for it.
+    /// The client has content that cannot be continued, so nothing may be requested.
     Closed,
-    /// Has already read a part of it, and gets more as soon as it is certain.
+    /// The client has already read a part of the reply, and gets more as soon as it is certain.
     Live(LiveSlot<'a>),
 }
 
 impl Flow<'_> {
-    /// Returns the bytes of this part that the client has.
+    /// Returns how many bytes of this part the client has.
     pub(crate) fn sent(&self) -> usize {
         match self {
             Self::Waiting | Self::Held(_) | Self::Closed => 0,
@@ -27,7 +27,7 @@ impl Flow<'_> {
         }
     }
 
-    /// Passes on what follows the bytes that the client has.
+    /// Sends the bytes that the client does not have yet.
     pub(crate) async fn extend(&mut self, text: &str) -> Result<(), ClientGone> {
         match self {
             Self::Waiting | Self::Held(_) | Self::Closed => Ok(()),
@@ -35,7 +35,7 @@ impl Flow<'_> {
         }
     }
 
-    /// Sets the id of this answer for a client that has no part of the reply yet.
+    /// Sets the response id for a client that has no part of the reply yet.
     pub(crate) fn answered_by(&mut self, id: Option<&str>) {
         if let (Self::Live(slot), Some(id)) = (self, id) {
             slot.writer.answered_by(id);
@@ -56,13 +56,13 @@ impl Flow<'_> {
         !matches!(self, Self::Closed)
     }
 
-    /// Whether continuations are best read as streams.
+    /// Whether continuations should be streamed.
     pub(crate) fn is_live(&self) -> bool {
         matches!(self, Self::Live(_))
     }
 }
 
-/// When the client last got anything. Text that is held back does not count.
+/// When the client last received anything. Text that is held back does not count.
 pub(crate) struct Heard {
     heartbeat: Duration,
     sent: usize,
@@ -74,7 +74,7 @@ impl Heard {
         Self { heartbeat, sent: 0, at: Instant::now() }
     }
 
-    /// Sends a heartbeat if the client has got nothing for that long.
+    /// Sends a heartbeat if the client has received nothing for the heartbeat interval.
     pub(crate) async fn or_alive(&mut self, flow: &mut Flow<'_>) -> Result<(), ClientGone> {
         if flow.sent() > self.sent {
             (self.sent, self.at) = (flow.sent(), Instant::now());

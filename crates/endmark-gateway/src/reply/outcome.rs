@@ -3,22 +3,22 @@
 /// The outcome of a reply, from best to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
-    /// Nothing was missing.
+    /// The reply was complete.
     Whole,
     /// The rest was requested and joined.
     Resumed,
-    /// The form was corrected.
+    /// The format was corrected.
     Corrected,
-    /// Generated again: the text differs from the received one.
+    /// The reply was regenerated, so its text differs from the received one.
     Restarted,
-    /// Cut, and delivered cut.
+    /// The reply is cut, and was delivered cut.
     Cut,
-    /// Cut, and the rest was requested without success.
+    /// The reply is cut, and the rest was requested without success.
     Exhausted,
 }
 
 impl Outcome {
-    /// Returns the literal name, in headers, streams and the log.
+    /// Returns the word for headers, streams and the log.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Whole => "whole",
@@ -30,7 +30,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the client has a whole reply.
+    /// Whether the client gets a whole reply.
     pub(crate) fn is_delivered_whole(self) -> bool {
         match self {
             Self::Whole | Self::Resumed | Self::Corrected | Self::Restarted => true,

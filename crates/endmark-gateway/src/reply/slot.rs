@@ -4,15 +4,15 @@ use std::fmt;
 
 use endmark_wire::reply::ToolCall;
 
-/// One part of one choice.
+/// A part of a choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Slot {
-    /// The choice's index, as the provider counts.
+    /// The provider's index of the choice.
     pub(crate) choice: u32,
     pub(crate) part: Part,
 }
 
-/// The message text of a choice, or the arguments of one of its tool calls.
+/// The text of a choice, or the arguments of one of its tool calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Part {
     Text,

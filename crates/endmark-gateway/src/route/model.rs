@@ -1,4 +1,4 @@
-//! The model that a request is for, if an upstream may be chosen by it.
+//! Finds the model of a request if the choice of the upstream depends on it.
 
 use bytes::Bytes;
 use endmark_wire::format;
@@ -13,8 +13,8 @@ use crate::request_body::Incoming;
 use crate::rescue::Refusal;
 use crate::work;
 
-/// Returns the model that a request is for, and the request. Its body is read only if an upstream may be chosen by
-/// its content.
+/// Returns the model that a request is for, and the request. Reads the body only if the choice of the
+/// upstream depends on its content.
 pub(crate) async fn named(
     gateway: &Gateway,
     request: Request<AnyBody>,
@@ -31,7 +31,7 @@ pub(crate) async fn named(
     let (body, holding) = if is_for_a_reply(&head) {
         body.read(&head.headers, limits, &gateway.held).await?
     } else if head.method == Method::POST && is_json(&head.headers) {
-        // A body that cannot be read here is left to its upstream.
+        // A body that cannot be read here is left to the upstream.
         body.read_as_far_as_possible(&head.headers, limits, &gateway.held).await?
     } else {
         return Ok((None, Request::from_parts(head, body)));
@@ -41,7 +41,7 @@ pub(crate) async fn named(
     Ok((model, Request::from_parts(head, Incoming::Read(body, holding))))
 }
 
-/// Whether an upstream may be chosen by the model.
+/// Whether the choice of the upstream may depend on the model.
 fn counts(gateway: &Gateway, head: &Parts) -> bool {
     let path = head.uri.path();
     let is_open = gateway.conditional().any(|upstream| {
@@ -51,12 +51,12 @@ fn counts(gateway: &Gateway, head: &Parts) -> bool {
     is_open && !path.starts_with("/u/")
 }
 
-/// Whether it is for a reply, which has to be read in any case.
+/// Whether the request is for a reply, so that its body is read in any case.
 fn is_for_a_reply(head: &Parts) -> bool {
     head.method == Method::POST && format::find(at_upstream(head.uri.path()), head.uri.query()).is_some()
 }
 
-/// Returns the path as the upstream sees it, without a prefix that names the upstream.
+/// Returns the path as the upstream sees it, without the prefix that names the upstream.
 pub(super) fn at_upstream(path: &str) -> &str {
     path.strip_prefix("/u/").map_or(path, |named| named.find('/').map_or("", |at| named.split_at(at).1))
 }

@@ -1,5 +1,5 @@
-//! Which provider a request is meant for, and whether its key may go to an upstream that is not said to be of that
-//! provider.
+//! Determines which provider a request is meant for. Also decides whether the request's key may be sent to an
+//! upstream that is not configured for that provider.
 
 use std::borrow::Cow;
 
@@ -14,19 +14,19 @@ use crate::query::key_in;
 use crate::settings::Upstream;
 use crate::upstream::KEYS;
 
-/// The provider that a request is meant for, as one of its formats.
+/// The provider that a request is meant for, represented by one of its formats.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Meant {
-    /// Its path, a header or its key is that provider's alone.
+    /// The path, a header or the key belongs to this provider alone.
     Surely(&'static dyn WireFormat),
-    /// Its key stands where that provider has it, and others may, too.
+    /// The key is where this provider expects it, but other providers may use the same place.
     Probably(&'static dyn WireFormat),
-    /// Nothing tells.
+    /// Nothing indicates a provider.
     Anyone,
 }
 
 impl Meant {
-    /// What the path at an upstream, the query and the headers of a request tell.
+    /// Determines the provider from the path at the upstream, the query and the headers.
     pub(crate) fn by(path: &str, query: Option<&str>, headers: &HeaderMap) -> Self {
         let marked = || Provider::all().into_iter().find(|of| is_marked(of, headers));
         let keyed = || keys(query, headers).iter().find_map(|key| provider_of(key));
@@ -42,7 +42,7 @@ impl Meant {
         }
     }
 
-    /// The format to route by, and to speak of errors in: the first one where nothing tells.
+    /// Returns the format for routing and for errors. If nothing indicates a provider, it is the first format.
     pub(crate) fn format(self) -> &'static dyn WireFormat {
         match self {
             Self::Surely(format) | Self::Probably(format) => format,
@@ -50,9 +50,9 @@ impl Meant {
         }
     }
 
-    /// Whether the client's key, if there is one, may go to an upstream that is not configured for the format.
-    /// An upstream with a key of its own never gets the client's. A server on this machine may support more formats
-    /// than configured, and gets keys that belong to no provider.
+    /// Whether the client's key may be sent to an upstream that is not configured for the format. An upstream
+    /// with its own key never gets the client's. A server on this machine may support more formats than
+    /// configured, so it gets keys that do not belong to a known provider.
     pub(crate) fn may_go_to(self, upstream: &Upstream, query: Option<&str>, headers: &HeaderMap) -> bool {
         let Self::Surely(_) = self else { return true };
         let keys = keys(query, headers);
@@ -64,12 +64,12 @@ impl Meant {
     }
 }
 
-/// Whether a header is there that this provider's libraries alone send.
+/// Whether the request has a header that only this provider's libraries send.
 fn is_marked(of: &Provider, headers: &HeaderMap) -> bool {
     of.headers.iter().any(|name| headers.contains_key(*name))
 }
 
-/// The keys that a client sends along.
+/// Returns the keys that a client sends.
 fn keys<'a>(query: Option<&str>, headers: &'a HeaderMap) -> Vec<Cow<'a, [u8]>> {
     let held = KEYS.into_iter().flat_map(|(name, _)| headers.get_all(name)).map(HeaderValue::as_bytes);
     let bare = held.map(|value| value.rsplit(|byte| *byte == b' ').next().unwrap_or(value));
@@ -77,7 +77,7 @@ fn keys<'a>(query: Option<&str>, headers: &'a HeaderMap) -> Vec<Cow<'a, [u8]>> {
     bare.map(Cow::Borrowed).chain(in_query.map(Cow::Owned)).filter(|key| !key.is_empty()).collect()
 }
 
-/// The provider whose keys alone begin so.
+/// Returns the provider whose keys have this prefix, if it is unique.
 fn provider_of(key: &[u8]) -> Option<&'static Provider> {
     let is_its = |of: &&Provider| of.keys_begin.iter().any(|beginning| key.starts_with(beginning.as_bytes()));
     Provider::all().into_iter().find(is_its)
@@ -135,7 +135,7 @@ mod tests {
             ("/v1/messages", None, &[], [true, true]),
             ("/v1beta/models", Some("key=AIzaX"), &[], [false, false]),
             ("/v1beta/models", Some("key=x"), &[], [false, true]),
-            // An API of its own may want a key in the same header.
+            // Another API may expect a key in the same header.
             ("/v1/models", None, &[("x-api-key", "x")], [true, true]),
             ("/v1/models", None, &[("x-api-key", "sk-ant-1")], [false, false]),
         ] {

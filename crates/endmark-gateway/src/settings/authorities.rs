@@ -8,25 +8,25 @@ use rustls::pki_types::pem::PemObject;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Authorities(Vec<CertificateDer<'static>>);
 
-/// Error of a file without usable certificate authorities.
+/// Why a file contains no usable certificate authorities.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AuthoritiesError {
-    /// It is not PEM.
+    /// The file is not PEM.
     #[error(
         "it is not PEM ({0}): it must hold certificates between -----BEGIN CERTIFICATE----- and -----END CERTIFICATE-----"
     )]
     NotPem(String),
-    /// It has no certificate.
+    /// The file contains no certificate.
     #[error(
         "it contains no certificate: look for -----BEGIN CERTIFICATE-----; a key or a request does not count"
     )]
     None,
-    /// One of them cannot be used.
+    /// A certificate cannot be used.
     #[error("its certificate {number} cannot be used: {why}")]
     Unusable {
-        /// Its number, from 1.
+        /// The number of the certificate in the file, from 1.
         number: usize,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
 }
@@ -51,7 +51,7 @@ impl Authorities {
         Ok(Self(certificates))
     }
 
-    /// Returns the authorities of both.
+    /// Returns the authorities of both lists.
     #[must_use]
     pub fn and(mut self, others: &Self) -> Self {
         self.0.extend(others.0.iter().cloned());

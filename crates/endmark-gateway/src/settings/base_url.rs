@@ -1,4 +1,4 @@
-//! An upstream's address.
+//! The base URL of an upstream.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,14 +8,14 @@ use std::str::FromStr;
 use endmark_wire::provider::Provider;
 use http::Uri;
 
-/// An upstream's address, split into its origin and the beginning of its paths.
+/// The base URL of an upstream, split into its origin and its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseUrl {
     origin: Uri,
     path: String,
 }
 
-/// A base URL that no request can be sent to.
+/// Error: a base URL to which no request can be sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{given}` is not a base URL ({reason}): use one like http://127.0.0.1:8080/v1")]
 pub struct BaseUrlError {
@@ -27,7 +27,7 @@ impl FromStr for BaseUrl {
     type Err = BaseUrlError;
 
     fn from_str(given: &str) -> Result<Self, BaseUrlError> {
-        // Credentials in a URL must not be shown.
+        // Do not show credentials in the URL.
         let shown = match (given.find("://"), given.rfind('@')) {
             (Some(scheme), Some(at)) if scheme + 3 < at => {
                 format!("{}***{}", &given[..scheme + 3], &given[at..])
@@ -53,12 +53,12 @@ impl FromStr for BaseUrl {
 }
 
 impl BaseUrl {
-    /// Returns the provider's own address, with this path.
+    /// Returns the URL of a provider's public endpoint with this path.
     pub(super) fn public(origin: &'static str, path: &str) -> Self {
         Self { origin: Uri::from_static(origin), path: path.to_owned() }
     }
 
-    /// Whether it is on this machine.
+    /// Whether the URL's host is this machine.
     pub fn is_this_machine(&self) -> bool {
         let host = self.origin.host().unwrap_or_default();
         let host = host.trim_start_matches('[').trim_end_matches([']', '.']);
@@ -72,13 +72,13 @@ impl BaseUrl {
         &self.origin
     }
 
-    /// Returns the beginning of its paths, without a final slash.
+    /// Returns the path without a final slash.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
 
-    /// Whether an address is below this base URL. A version at the end of its path does not count; a path that is
-    /// only a version covers the whole host.
+    /// Whether an address is below this base URL. A version at the end of the base path is ignored. A path
+    /// that consists only of a version covers the whole host.
     pub(crate) fn holds(&self, address: &Uri) -> bool {
         let (place, last) = self.path.rsplit_once('/').unwrap_or_default();
         let place = if is_version(last) { place } else { &self.path };
@@ -86,8 +86,8 @@ impl BaseUrl {
         below.is_some_and(|below| place.is_empty() || below.is_empty() || below.starts_with('/'))
     }
 
-    /// Returns the base URL as this provider's own libraries read it: most of them add the version, so that it may be
-    /// missing.
+    /// Returns the base URL as this provider's own libraries interpret it. Most of them append the version,
+    /// so users may omit it.
     ///
     /// ```
     /// use endmark_gateway::BaseUrl;
@@ -105,8 +105,9 @@ impl BaseUrl {
         Cow::Owned(Self { origin: self.origin.clone(), path })
     }
 
-    /// Returns the address of a client's path at this upstream. `/v1/…` is replaced by the base path, `/v1beta/…` by
-    /// one that ends like that. Vertex AI's projects and publishers are below it. Any other path is kept.
+    /// Returns the URL of a client's path at this upstream. The base path replaces `/v1/…`, and a base path
+    /// that ends in `/v1beta` replaces `/v1beta/…`. Projects and publishers of Vertex AI are appended to the
+    /// base path. Any other path replaces it.
     ///
     /// ```
     /// use endmark_gateway::BaseUrl;
@@ -140,7 +141,7 @@ impl BaseUrl {
     }
 }
 
-/// Whether a part of a path is a version, such as `v1` or `v1beta`.
+/// Whether a path segment is a version, such as `v1` or `v1beta`.
 fn is_version(segment: &str) -> bool {
     segment.strip_prefix('v').is_some_and(|number| number.starts_with(|first: char| first.is_ascii_digit()))
 }

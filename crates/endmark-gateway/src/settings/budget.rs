@@ -1,4 +1,4 @@
-//! The budgets, and what to do if spending is unknown.
+//! Settings of budgets, and the behaviour if spending is unknown.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -7,33 +7,34 @@ use endmark_context::budget::{RateLimits, Rule, Zone};
 
 use super::secret::Secret;
 
-/// The budgets (CX-7).
+/// Settings of budgets (CX-7).
 #[derive(Debug, Clone, Default)]
 pub struct BudgetSettings {
-    /// The budgets. Without any, nothing is held.
+    /// The budgets. Without any, calls are not reserved.
     pub rules: Vec<Rule>,
-    /// The rate limits of a client whose key has none of its own.
+    /// The rate limits for a client whose key has no specific ones.
     pub rates: RateLimits,
-    /// The clock that decides which window it is.
+    /// The clock that determines the current window.
     pub clock: Clock,
-    /// The zone in which their days begin.
+    /// The time zone in which days begin.
     pub zone: Zone,
-    /// Output tokens that are held for a call without a limit.
+    /// Output tokens that are reserved for a call without a limit.
     pub assume_output_tokens: u64,
-    /// Whether calls are refused if the store does not answer. Otherwise they are made unheld.
+    /// Whether calls are refused if the store does not respond. Otherwise they are made without a reservation.
     pub is_closed_on_store_error: bool,
-    /// The address for warnings that a budget is nearly used up.
+    /// The address that receives warnings when a budget is nearly used up.
     pub webhook: Option<String>,
     /// The secret that signs the warnings.
     pub webhook_secret: Option<Secret>,
-    /// Whether paths with uncounted cost are passed on. Otherwise they are refused if a budget or a list of models
-    /// applies.
+    /// Whether to forward paths whose cost is not counted. Otherwise they are refused if a budget or a list
+    /// of models applies.
     pub passes_unknown_paths: bool,
-    /// Whether a model without a price is only counted in tokens. Otherwise it is refused if a budget is in dollars.
+    /// Whether a model without a price is admitted and counted only in tokens. Otherwise it is refused if a
+    /// budget is in dollars.
     pub admits_unpriced: bool,
 }
 
-/// A clock. The default is the system's.
+/// A clock; by default the system's.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock(pub fn() -> Moment);
 

@@ -1,11 +1,11 @@
-//! Which requests an upstream is for, in addition to its format.
+//! Conditions in addition to the format that determine which requests an upstream gets.
 
 use std::fmt;
 use std::str::FromStr;
 
 use http::{HeaderMap, HeaderName};
 
-/// What a request must meet for an upstream to get it: one of the patterns of each given kind.
+/// The conditions of an upstream. A request must match one pattern of each kind that is given.
 ///
 /// ```
 /// use endmark_gateway::Conditions;
@@ -15,11 +15,11 @@ use http::{HeaderMap, HeaderName};
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Conditions {
-    /// Paths of client requests, without the query.
+    /// Patterns for the path of the request, without the query.
     pub paths: Vec<Pattern>,
-    /// Names of models.
+    /// Patterns for the model's name.
     pub models: Vec<Pattern>,
-    /// Header fields.
+    /// Patterns for header fields.
     pub headers: Vec<FieldPattern>,
 }
 
@@ -29,14 +29,14 @@ impl Conditions {
         self.paths.is_empty() && self.models.is_empty() && self.headers.is_empty()
     }
 
-    /// Whether a request to this path with these headers and this model meets them.
+    /// Whether a request with this path, these headers and this model meets the conditions.
     pub(crate) fn are_met(&self, path: &str, headers: &HeaderMap, model: Option<&str>) -> bool {
         self.may_be_met(path, headers)
             && (self.models.is_empty()
                 || model.is_some_and(|model| self.models.iter().any(|pattern| pattern.matches(model))))
     }
 
-    /// As `are_met`, for any model.
+    /// Like `are_met`, for any model.
     pub(crate) fn may_be_met(&self, path: &str, headers: &HeaderMap) -> bool {
         (self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(path)))
             && (self.headers.is_empty() || self.headers.iter().any(|pattern| pattern.is_in(headers)))
@@ -44,7 +44,7 @@ impl Conditions {
 }
 
 impl fmt::Display for Conditions {
-    /// As written in the configuration.
+    /// Formats the conditions as in the configuration.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut before = "";
         let mut list = |key: &str, patterns: Vec<String>| {
@@ -61,19 +61,19 @@ impl fmt::Display for Conditions {
     }
 }
 
-/// A text in which `*` matches any characters, or none.
+/// A pattern in which `*` matches any number of characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern(String);
 
 impl Pattern {
-    /// Whether it matches this whole text.
+    /// Whether the pattern matches the whole text.
     pub fn matches(&self, text: &str) -> bool {
         let Some((beginning, rest)) = self.0.split_once('*') else { return self.0 == text };
         let (between, end) = rest.rsplit_once('*').unwrap_or(("", rest));
         let Some(text) = text.strip_prefix(beginning).and_then(|text| text.strip_suffix(end)) else {
             return false;
         };
-        // The first match of each piece leaves the most room for the following ones.
+        // Matching each piece as early as possible leaves the most room for the following ones.
         between
             .split('*')
             .try_fold(text, |text, piece| text.split_once(piece).map(|(_, behind)| behind))
@@ -95,7 +95,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// A header field: `x-team: blue*`, or `x-team` for any value.
+/// A pattern for a header field: `x-team: blue*`, or `x-team` for any value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldPattern {
     name: HeaderName,
@@ -133,13 +133,13 @@ impl fmt::Display for FieldPattern {
     }
 }
 
-/// A pattern that nothing can match.
+/// Why a pattern cannot match anything.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnusablePattern {
-    /// It is empty.
+    /// The pattern is empty.
     #[error("a pattern is empty: `*` matches anything")]
     Empty,
-    /// No header field can have this name.
+    /// The name cannot be the name of a header field.
     #[error("`{0}` is not the name of a header field: write `NAME` or `NAME: VALUE`")]
     Field(String),
 }
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!("X-Team :  a b ".parse::<FieldPattern>().unwrap().to_string(), "x-team: a b");
     }
 
-    /// Tries every way to match the stars.
+    /// Tries every way to match the wildcards.
     fn fits(pattern: &[u8], text: &[u8]) -> bool {
         match (pattern, text) {
             ([], []) => true,

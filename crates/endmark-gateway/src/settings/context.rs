@@ -1,4 +1,4 @@
-//! Changes of a conversation on its way to an upstream (CX-1, CX-2, CX-5).
+//! Settings for changing a conversation on its way to an upstream (CX-1, CX-2, CX-5).
 
 use endmark_context::cap::{DEFAULT_MAX_CHARS, DEFAULT_MAX_ITEMS};
 use endmark_context::compact::{
@@ -6,10 +6,10 @@ use endmark_context::compact::{
 };
 use endmark_setting::{AtLeast, Flag, settings};
 
-/// The lowest limit of a tool's output, in characters: markers with a handle must fit.
+/// Minimum limit of a tool's output in characters. The marker with the handle must fit.
 const MIN_CAP: u64 = 200;
 
-/// The fewest tokens of a history that is compacted: a summary must fit.
+/// Minimum size in tokens of a history that is compacted. A summary must fit.
 const MIN_COMPACT: u64 = 500;
 
 settings! {

@@ -1,4 +1,4 @@
-//! What corrections of a reply's form may do.
+//! Settings for correcting the format of a reply.
 
 use endmark_recovery::MAX_CORRECTION_ATTEMPTS;
 use endmark_setting::{AtLeast, Flag, settings};

@@ -1,4 +1,4 @@
-//! The settings of fault injection: see [`FaultPlan`].
+//! Settings of fault injection: see [`FaultPlan`].
 
 mod fault;
 mod parse;
@@ -8,13 +8,13 @@ pub use fault::{FaultPlan, FaultSide, UnknownFaultSide};
 pub(crate) use parse::ALL;
 pub use parse::FaultError;
 
-/// Faults to inject; none by default.
+/// The faults to inject. Empty by default.
 #[derive(Debug, Clone, Default)]
 pub struct FaultSettings {
-    /// Which faults, where and how often.
+    /// The faults, their positions and their frequency.
     pub plan: FaultPlan,
-    /// On which side of the gateway.
+    /// The side of the gateway on which they occur.
     pub side: FaultSide,
-    /// The seed that determines which replies get a fault; `None` for a new order each time.
+    /// The seed that determines which replies get a fault; `None` for a different order each time.
     pub seed: Option<u64>,
 }

@@ -1,13 +1,13 @@
-//! How a reply is delivered that could not be made whole.
+//! How an incomplete reply is delivered.
 
 use endmark_setting::OneOf;
 
-/// How a reply is delivered that could not be made whole, or that may lack calls.
+/// How a reply is delivered that could not be made whole, or that may lack tool calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Incomplete {
-    /// As received, with the provider's own word for a cut reply.
+    /// As received, with the provider's own finish reason for a cut.
     FinishReason,
-    /// As an error in the provider's form: frameworks show neither headers nor unknown fields, but raise errors.
+    /// As an error in the provider's format. Frameworks ignore headers and unknown fields, but report errors.
     Error,
 }
 

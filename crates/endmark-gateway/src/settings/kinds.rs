@@ -1,4 +1,4 @@
-//! Value types that only the gateway's settings have.
+//! Value types that only the gateway's settings use.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use super::{Secret, USUAL_PORT};
 
-/// The handling of an ambiguous seam, by its word.
+/// The handling of an ambiguous seam, by its name in the configuration.
 pub(super) const ON_AMBIGUOUS: OneOf<OnAmbiguous> =
     OneOf(&[("stop", OnAmbiguous::Stop), ("best", OnAmbiguous::Best)]);
 
-/// Which regenerated part may replace a cut one, by its word.
+/// Which regenerated part may replace a cut one, by its name in the configuration.
 pub(super) const RESTART: OneOf<Restart> =
     OneOf(&[("any", Restart::Any), ("same", Restart::Same), ("off", Restart::Off)]);
 
@@ -44,7 +44,7 @@ impl Kind<SocketAddr> for Address {
     }
 }
 
-/// The strategies to get the rest of a cut reply, in order.
+/// The strategies for getting the rest of a cut reply, in order.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ways;
 
@@ -66,7 +66,7 @@ impl Kind<Strategies> for Ways {
     }
 }
 
-/// A secret that is written where it is set, and never shown.
+/// A secret that the configuration contains and that is never displayed.
 #[derive(Debug, Clone, Copy)]
 pub struct Hidden;
 

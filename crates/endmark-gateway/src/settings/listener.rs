@@ -1,4 +1,4 @@
-//! Where the gateway listens, and whom it admits.
+//! Where the gateway listens, and which clients it admits.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -20,13 +20,13 @@ const ORIGINS: Names = Names {
 };
 
 settings! {
-    /// Where the gateway listens, and whom it admits.
+    /// Where the gateway listens, and which clients it admits.
     #[derive(Debug, Clone)]
     pub struct ListenerSettings {
         /// Address and port to listen on.
         listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], USUAL_PORT)), Address;
-        // Without any, a listener on the loopback address serves only this machine's names, and any other one every
-        // name.
+        // If the list is empty, a listener on the loopback address accepts only this machine's names. Any
+        // other listener accepts every name.
         /// Hosts that requests may be sent to, in addition to this machine's own names; `*`: any.
         allowed_hosts: Vec<String> = Vec::new(), HOSTS;
         /// Origins of pages that may send requests, in addition to the gateway's own; `*`: any.
@@ -36,10 +36,10 @@ settings! {
     }
 }
 
-/// The files for the listener's TLS.
+/// The listener's TLS files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The chain of certificates in PEM, its own first.
+    /// The chain of certificates in PEM, starting with the listener's own.
     pub certificate: PathBuf,
     /// The private key in PEM.
     pub key: PathBuf,

@@ -7,7 +7,7 @@ use endmark_setting::{OneOf, settings};
 pub enum MetricsAccess {
     /// Every client that reaches the gateway.
     Open,
-    /// A client with the admin key.
+    /// Clients with the admin key.
     Admin,
 }
 

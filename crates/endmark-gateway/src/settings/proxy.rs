@@ -1,4 +1,4 @@
-//! Proxies for upstreams: the environment's variables, and which upstreams they apply to.
+//! Proxies for upstreams: environment variables, and the upstreams that they apply to.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,42 +11,42 @@ use hyper_util::client::proxy::matcher::Matcher;
 use super::base_url::BaseUrl;
 use super::secret::Secret;
 
-/// A proxy for requests to an upstream, with its credentials, if any.
+/// A proxy for requests to an upstream, with optional credentials.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Proxy {
     uri: Uri,
     authorization: Option<HeaderValue>,
 }
 
-/// Error of an invalid proxy address. The address is not repeated: it may have a password.
+/// Why a proxy's URL is invalid. The error does not repeat the URL, which may contain a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProxyError {
-    /// It cannot be parsed.
+    /// The URL cannot be parsed.
     #[error(
         "it is no URL of a proxy: use one like http://proxy.example:3128 or http://user:password@proxy.example:3128"
     )]
     Malformed,
-    /// It is not an HTTP proxy.
+    /// The proxy is not an HTTP proxy.
     #[error(
         "it is a SOCKS proxy, and only HTTP proxies are spoken to: use one like http://proxy.example:3128"
     )]
     Socks,
 }
 
-/// Error of an environment variable with an invalid proxy.
+/// Error: an environment variable contains an invalid proxy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{variable}: {source}")]
 pub struct ProxyVariableError {
-    /// Its name.
+    /// The name of the variable.
     pub variable: &'static str,
-    /// What is wrong with its value.
+    /// What is wrong with the value.
     pub source: ProxyError,
 }
 
 impl FromStr for Proxy {
     type Err = ProxyError;
 
-    /// Parses a proxy's URL. Without a scheme it is `http`.
+    /// Parses a proxy's URL. The default scheme is `http`.
     ///
     /// ```
     /// use endmark_gateway::Proxy;
@@ -70,17 +70,17 @@ impl FromStr for Proxy {
 }
 
 impl Proxy {
-    /// Returns its address, without its credentials.
+    /// Returns the URL without its credentials.
     pub(crate) fn uri(&self) -> &Uri {
         &self.uri
     }
 
-    /// Returns its credentials as a header value.
+    /// Returns the credentials as a header value.
     pub(crate) fn authorization(&self) -> Option<&HeaderValue> {
         self.authorization.as_ref()
     }
 
-    /// Returns what must not be shown of it.
+    /// Returns the secrets in the URL.
     pub(crate) fn secrets(&self) -> Vec<Secret> {
         let Some(encoded) = self.authorization.as_ref().and_then(|value| value.to_str().ok()) else {
             return Vec::new();
@@ -92,9 +92,9 @@ impl Proxy {
         [Some(encoded.to_owned()), password].into_iter().flatten().map(Secret::new).collect()
     }
 
-    /// Returns the environment's proxy for an upstream, from the variables that curl reads: `https_proxy` or
-    /// `http_proxy` by the URL's scheme, otherwise `all_proxy`, unless `no_proxy` names its host. Each is in lower
-    /// case or otherwise in upper case. An upstream on this machine never uses a proxy.
+    /// Returns the environment's proxy for an upstream, from the variables that curl reads. These are
+    /// `https_proxy` or `http_proxy` by the URL's scheme, otherwise `all_proxy`, unless `no_proxy` contains
+    /// the host. Lower-case names take precedence over upper-case ones. An upstream on this machine never uses a proxy.
     ///
     /// # Errors
     /// [`ProxyVariableError`] if the variable is invalid.
@@ -113,7 +113,7 @@ impl Proxy {
         };
         let own = match origin.scheme_str() {
             Some("https") => either(["https_proxy", "HTTPS_PROXY"]),
-            // In a CGI process, `HTTP_PROXY` is the client's header `Proxy`.
+            // In a CGI process, a client can set `HTTP_PROXY` with its header `Proxy`.
             _ if get("REQUEST_METHOD").is_some() => either(["http_proxy", "http_proxy"]),
             _ => either(["http_proxy", "HTTP_PROXY"]),
         };
@@ -143,11 +143,12 @@ impl fmt::Debug for Proxy {
     }
 }
 
-/// Whether one entry of `no_proxy` matches this origin: `*`, an address, a range of addresses (`10.0.0.0/8`), or a
-/// domain with its subdomains (`example.com`, `.example.com`, `*.example.com`). Each may have a port.
+/// Whether an entry of `no_proxy` matches this origin. An entry is `*`, an address, a range of addresses
+/// (`10.0.0.0/8`), or a domain with its subdomains (`example.com`, `.example.com`, `*.example.com`). Each may
+/// have a port.
 fn is_excepted(origin: &Uri, exception: &str) -> bool {
     let (host, port) = match exception.rsplit_once(':') {
-        // The colons of an IPv6 address without brackets do not separate a port.
+        // The colons in an IPv6 address without brackets do not separate a port.
         Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, Some(port)),
         _ => (exception, None),
     };
@@ -160,7 +161,7 @@ fn is_excepted(origin: &Uri, exception: &str) -> bool {
     if host.is_empty() {
         return false;
     }
-    // The library handles ranges and suffixes. If it would use no proxy, the host is excepted.
+    // The library handles ranges and suffixes. The host is excepted if the library would use no proxy for it.
     let matcher = Matcher::builder().all("http://any.invalid").no(host.to_owned()).build();
     matcher.intercept(origin).is_none()
 }

@@ -1,4 +1,4 @@
-//! When and how cut replies are resumed (PC-9).
+//! Settings for when and how cut replies are resumed (PC-9).
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -40,27 +40,27 @@ settings! {
 /// When a cut reply is resumed (PC-9, `x-endmark-resume`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// If the client cannot have wanted the cut.
+    /// Resumes a cut reply unless the client may have wanted the cut.
     Auto,
-    /// Always.
+    /// Always resumes a cut reply.
     On,
-    /// Never; cuts are disclosed.
+    /// Never resumes; cuts are disclosed.
     Warn,
-    /// Never, and replies are not examined.
+    /// Never resumes, and does not examine replies.
     Off,
 }
 
-/// Each mode by its word in the configuration.
+/// Each mode with its name in the configuration.
 pub const MODES: OneOf<Mode> =
     OneOf(&[("auto", Mode::Auto), ("on", Mode::On), ("off", Mode::Off), ("warn", Mode::Warn)]);
 
 impl Mode {
-    /// Returns the word in the configuration.
+    /// Returns the name in the configuration.
     pub fn word(self) -> &'static str {
         MODES.word(self)
     }
 
-    /// Whether faults are corrected, and not only disclosed.
+    /// Whether faults are corrected instead of only disclosed.
     pub(crate) fn mends(self) -> bool {
         match self {
             Self::Auto | Self::On => true,
@@ -69,7 +69,7 @@ impl Mode {
     }
 }
 
-/// A mode that is not `auto`, `on`, `warn` or `off`.
+/// Error: the mode is not `auto`, `on`, `warn` or `off`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown resume mode `{0}`: use auto, on, warn or off")]
 pub struct UnknownMode(String);

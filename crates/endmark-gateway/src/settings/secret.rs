@@ -4,7 +4,7 @@ use std::fmt;
 
 use zeroize::Zeroizing;
 
-/// A credential. It can be sent and never be printed. Its memory is overwritten when it is dropped.
+/// A credential that can be sent but not printed. Its memory is overwritten when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
@@ -14,7 +14,7 @@ impl Secret {
         Self(Zeroizing::new(value))
     }
 
-    /// Returns the credential itself, for the one place that sends it.
+    /// Returns the credential itself, for the code that sends it.
     pub fn reveal(&self) -> &str {
         &self.0
     }

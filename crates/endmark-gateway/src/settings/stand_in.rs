@@ -1,4 +1,4 @@
-//! Whether an upstream can be a fallback for another one.
+//! Checks whether an upstream can be the fallback of another one.
 
 use endmark_wire::gemini::GEMINI;
 use endmark_wire::provider::Provider;
@@ -6,37 +6,37 @@ use endmark_wire::request::Address;
 
 use super::base_url::BaseUrl;
 
-/// Azure's hosts, at which only one form of base URL works without a deployment and a version in each request.
+/// Azure's hosts. Only one form of base URL works there without a deployment and a version in each request.
 const AZURE: [&str; 3] = [".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"];
 
-/// The host of Vertex AI, at which models are below a publisher.
+/// The host of Vertex AI, where models are below a publisher.
 const VERTEX: &str = "aiplatform.googleapis.com";
 
-/// Why no request for a reply could reach an upstream that is named as a fallback (PC-9). A fallback gets nothing of
-/// a path for another host, so its configuration needs everything that its own paths need.
+/// Why an upstream cannot be a fallback (PC-9). A fallback gets no part of a path that was meant for another
+/// host, so its configuration must contain everything that its own paths need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
-    /// Azure without its v1 API.
+    /// The base URL is on Azure but not that of the v1 API.
     #[error(
         "Azure's v1 API, like \"https://NAME.openai.azure.com/openai/v1\", since it is a fallback: the deployment and \
          version of another upstream's path mean nothing there"
     )]
     AzureBaseUrl,
-    /// Vertex AI without a publisher, and so without a project.
+    /// The base URL is on Vertex AI but has no publisher, and therefore no project.
     #[error(
         "the path above the models, like \"https://PLACE-aiplatform.googleapis.com/v1/projects/PROJECT/\
          locations/PLACE/publishers/google\", since it is a fallback: the project of another upstream's path means \
          nothing there"
     )]
     VertexBaseUrl,
-    /// A model whose name cannot be in a path.
+    /// The model's name cannot be part of a path.
     #[error("a model's name as in paths, like \"gemini-2.5-flash\", since it is a fallback")]
     Model,
 }
 
 impl Unfit {
-    /// Returns why an upstream at this address, with this provider's formats and this model, cannot be a fallback, or
-    /// `None` if it can.
+    /// Returns why an upstream with this base URL, this provider's formats and this model cannot be a
+    /// fallback. Returns `None` if it can.
     ///
     /// ```
     /// use endmark_gateway::Unfit;
@@ -61,7 +61,7 @@ impl Unfit {
         (!has_path).then_some(Self::Model)
     }
 
-    /// Returns the key of the upstream that must be changed.
+    /// Returns the configuration key of the upstream that must be changed.
     pub fn key(self) -> &'static str {
         match self {
             Self::AzureBaseUrl | Self::VertexBaseUrl => "base_url",

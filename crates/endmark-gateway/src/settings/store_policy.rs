@@ -1,4 +1,4 @@
-//! What the store keeps.
+//! Settings for what the store keeps.
 
 use endmark_setting::{AtLeast, Flag, settings};
 

@@ -1,4 +1,4 @@
-//! The handling of the tool calls of a reply.
+//! Settings for the tool calls of a reply.
 
 use endmark_recovery::Restart;
 use endmark_setting::{Flag, settings};
@@ -12,7 +12,7 @@ settings! {
     pub struct ToolSettings {
         /// Whether tool calls in a stream are held until they are whole.
         hold: bool = false, Flag;
-        // A call is an action: a regenerated one must have the same values.
+        // A call is an action, so a regenerated call must have the same values.
         /// Which regenerated tool call may replace a cut one: any, one with the same complete values, none.
         restart: Restart = Restart::Same, RESTART;
         /// How a reply is delivered whose tool calls are whole, and that may lack further ones: with its calls, or as a cut one.

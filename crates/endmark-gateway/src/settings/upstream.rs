@@ -1,4 +1,4 @@
-//! The servers that requests are forwarded to, and how each continues an unfinished message (PC-3).
+//! The servers to which requests are forwarded, and how each continues an unfinished message (PC-3).
 
 use std::borrow::Cow;
 
@@ -12,37 +12,37 @@ use super::conditions::Conditions;
 use super::proxy::Proxy;
 use super::secret::Secret;
 
-/// A server that speaks one or more of the wire formats.
+/// A server that supports one or more wire formats.
 #[derive(Debug, Clone)]
 pub struct Upstream {
     /// The name in the configuration, in paths (`/u/NAME/…`) and in the log.
     pub name: String,
-    /// Where its API begins, with the version at the end unless the provider's own libraries add it.
+    /// The URL at which the API begins. It ends with the version, unless the provider's own libraries append it.
     pub base_url: BaseUrl,
-    /// Its own key. Without one the client's credentials are passed on.
+    /// The upstream's own key. Without one, the client's credentials are forwarded.
     pub api_key: Option<Secret>,
-    /// The provider whose formats it speaks. It serves their paths, unless an earlier upstream does.
+    /// The provider whose formats the upstream supports. It serves their paths, unless an earlier upstream does.
     pub provider: &'static Provider,
-    /// Conditions for requests. With any, it gets no other requests.
+    /// Conditions for requests. If there are any, the upstream gets only requests that meet them.
     pub conditions: Conditions,
-    /// How it continues an unfinished assistant message.
+    /// How the upstream continues an unfinished assistant message.
     pub prefill: Prefill,
-    /// The upstream that answers if this one cannot, and completes what this one began.
+    /// The upstream that answers if this one cannot, and completes replies that this one began.
     pub fallback: Option<String>,
-    /// Its model when it is the fallback of another upstream, instead of the request's.
+    /// The model to request, instead of the client's, when this upstream is the fallback of another one.
     pub model: Option<String>,
-    /// The model for the summary of a condensed conversation; `None` for a summary without a model.
+    /// The model that writes the summary of a condensed conversation; `None` for a summary without a model.
     pub summary_model: Option<String>,
-    /// Whether it is another Endmark: its recovery of a reply is passed on, and nothing more is done.
+    /// Whether the upstream is another Endmark. If so, this gateway does not recover its replies.
     pub endmark: bool,
-    /// The proxy for its requests; `None` for a direct connection.
+    /// The proxy for requests to this upstream; `None` for a direct connection.
     pub proxy: Option<Proxy>,
-    /// Its certificate authorities, in addition to the system's.
+    /// Certificate authorities for this upstream, in addition to the system's.
     pub authorities: Authorities,
 }
 
 impl Upstream {
-    /// Makes an upstream of this name at this address, without a key or fallback of its own.
+    /// Creates an upstream with this name and base URL, without a key and a fallback.
     pub fn new(name: &str, base_url: BaseUrl) -> Self {
         Self {
             name: name.to_owned(),
@@ -60,12 +60,12 @@ impl Upstream {
         }
     }
 
-    /// Returns where its API begins, with the version.
+    /// Returns the base URL with the version.
     pub(crate) fn read_base_url(&self) -> Cow<'_, BaseUrl> {
         self.base_url.as_read_by(self.provider)
     }
 
-    /// Returns the providers' public endpoints, the default without configuration.
+    /// Returns the providers' public endpoints, which are the default without configuration.
     pub(super) fn public() -> Vec<Self> {
         let of = |provider: &'static Provider| {
             let base_url = BaseUrl::public(provider.origin, provider.base_path);
@@ -78,9 +78,9 @@ impl Upstream {
 /// How an upstream continues an unfinished assistant message (PC-3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prefill {
-    /// Tried once for each model and remembered.
+    /// The gateway tries it once for each model and remembers the result.
     Auto,
-    /// Never: a user turn asks for the rest.
+    /// The upstream cannot: an additional user turn requests the rest.
     Never,
     /// A plain last assistant message (llama.cpp, older Claude models behind adapters).
     Assistant,
@@ -92,7 +92,7 @@ pub enum Prefill {
     Partial,
 }
 
-/// Each variant by its word.
+/// Each variant with its name in the configuration.
 pub const PREFILLS: OneOf<Prefill> = OneOf(&[
     ("auto", Prefill::Auto),
     ("never", Prefill::Never),

@@ -1,4 +1,4 @@
-//! Answers the tool with which a model reads a part of a capped result. (CX-5)
+//! Answers calls of the tool with which a model reads a part of a capped result. (CX-5)
 
 use endmark_context::cap::{CapError, Limits, Way};
 use endmark_context::read::tool::{DESCRIPTION, NAME, SCHEMA, Wanted, WantedError};
@@ -7,14 +7,14 @@ use endmark_wire::own_tool::{CallAnswer, OwnTool};
 
 use super::Subject;
 
-/// The tool, as requests offer it.
+/// The tool as requests offer it to the model.
 pub(crate) const READ_TOOL: OwnTool<'static> =
     OwnTool { name: NAME, description: DESCRIPTION, schema: SCHEMA };
 
-/// The most characters that one call reads: about 12,000 tokens, of which a turn may have a few.
+/// Maximum characters that one call reads: about 12,000 tokens. A turn may contain several calls.
 const READ_LIMIT_CHARS: usize = 50_000;
 
-/// Why nothing can be read, as shown to the model.
+/// Why nothing can be read, in the words that the model gets.
 #[derive(Debug, thiserror::Error)]
 enum Unread {
     #[error(transparent)]
@@ -27,7 +27,7 @@ enum Unread {
     Store(#[from] StoreError),
 }
 
-/// Answers a call of the tool with what the client of this request may read.
+/// Answers a call of the tool. The model can read only what the client of this request may read.
 pub(crate) async fn read(subject: &Subject<'_>, arguments: &str) -> CallAnswer {
     match wanted(subject, arguments).await {
         Ok(text) => CallAnswer { text, is_error: false },

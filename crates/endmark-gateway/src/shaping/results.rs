@@ -1,4 +1,4 @@
-//! Caps tool results in a request: the same result always becomes the same bytes.
+//! Caps tool results in a request. The same result always becomes the same bytes.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,13 +14,13 @@ use super::{READ_TOOL, Subject};
 use crate::settings::CapSettings;
 use crate::work::{self, SLOW_FACTOR};
 
-/// Bytes of capped results that are remembered. Others are capped again.
+/// Maximum size of the remembered capped results. Others are capped again.
 const REMEMBERED_BYTES: usize = 32 * 1024 * 1024;
 
-/// How often the use of a result is recorded in the store: a result unused for an hour may be removed.
+/// How often the use of a result is recorded in the store. A result that is unused for an hour may be removed.
 const NOTE_USE_AFTER: Duration = Duration::from_mins(10);
 
-/// Capped results, by their owner and content.
+/// Capped results by owner and content.
 #[derive(Default)]
 pub(super) struct Memory(Mutex<Remembered>);
 
@@ -31,28 +31,28 @@ struct Remembered {
     bytes: usize,
 }
 
-/// The outcome for a result.
+/// What a result became.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Became {
-    /// It stays unchanged.
+    /// The result stays unchanged.
     Same,
     Capped(Shown),
 }
 
-/// The shown part of a result.
+/// The capped text of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Shown {
     text: Arc<str>,
-    /// The handle under which the rest can be read.
+    /// The handle under which the full result can be read.
     kept: Option<Handle>,
 }
 
-/// A request with capped results.
+/// A request whose large results are capped.
 pub(crate) struct CappedRequest {
     pub(crate) request: Request,
     /// The number of capped results.
     pub(crate) results: usize,
-    /// Whether it offers the model the tool that reads the rest.
+    /// Whether the request offers the model the tool for reading the rest.
     pub(crate) offers_reading: bool,
 }
 
@@ -62,11 +62,11 @@ struct Large {
     text: String,
 }
 
-/// Caps the results in a request that are too large. Returns `None` if none is. A store that fails only costs the
-/// handle of the rest.
+/// Caps the results in a request that are too large. Returns `None` if no result is. If the store fails, the
+/// capped results have no handle.
 pub(crate) async fn cap_results(subject: &Subject<'_>, request: &Request) -> Option<CappedRequest> {
     let settings = subject.settings.cap;
-    // A smaller request has no result that is too large.
+    // A smaller request cannot contain a result that is too large.
     let least = settings.max_chars.min(settings.max_items);
     if !settings.enabled || request.body().len() <= least || !request.may_have_results() {
         return None;
@@ -78,7 +78,7 @@ pub(crate) async fn cap_results(subject: &Subject<'_>, request: &Request) -> Opt
     let way = if settings.tool && request.may_offer(&READ_TOOL) { Way::Tool } else { Way::Command };
     let (mut edits, mut is_any_kept) = (Vec::new(), false);
     for result in large {
-        // On the heap, as all that few requests need: every request would be moved with room for it.
+        // Box the future, because few requests need it, and every request would reserve memory for it.
         if let Became::Capped(shown) = Box::pin(became(subject, &result.text, way)).await {
             is_any_kept |= shown.kept.is_some();
             edits.push(Edit::SetText { place: result.place, text: shown.text.as_ref().to_owned() });
@@ -93,13 +93,13 @@ pub(crate) async fn cap_results(subject: &Subject<'_>, request: &Request) -> Opt
     Some(CappedRequest { offers_reading: offering.is_some(), request: offering.unwrap_or(request), results })
 }
 
-/// Returns the results that may exceed the limits of characters or items, judged by their bytes.
+/// Returns the results that may exceed the limits of characters or items, judging by their size in bytes.
 fn large_results(request: &Request, settings: CapSettings) -> Vec<Large> {
     let Ok(dialogue) = Dialogue::read(request.format(), request.body()) else { return Vec::new() };
     let mut large = Vec::new();
     for (turn, standing) in dialogue.conversation().turns.iter().enumerate() {
         for (part, content) in standing.parts.iter().enumerate() {
-            // A result with images can only be changed together with them.
+            // A result with images can be changed only together with the images.
             let can_change = |result: &&ToolResult<'_>| result.media.is_empty() && !result.is_fixed;
             let Some(result) = content.result().filter(can_change) else { continue };
             if is_large(&result.text, settings) {
@@ -110,8 +110,8 @@ fn large_results(request: &Request, settings: CapSettings) -> Vec<Large> {
     large
 }
 
-/// Whether a text may exceed the limits of characters or items: every item except the last is followed by one of
-/// these.
+/// Whether a text may exceed the limits of characters or items. Every item except the last is followed by one
+/// of these bytes.
 fn is_large(text: &str, settings: CapSettings) -> bool {
     let separators = || text.bytes().filter(|byte| matches!(byte, b',' | b'\n')).count();
     text.len() > settings.max_chars || (text.len() > settings.max_items && separators() >= settings.max_items)
@@ -129,7 +129,7 @@ fn edited(subject: &Subject<'_>, request: &Request, edits: &[Edit]) -> Option<Re
 async fn became(subject: &Subject<'_>, text: &str, way: Way) -> Became {
     let settings = subject.settings.cap;
     let digest = sha256_hex(text.as_bytes());
-    // Another limit gives another text.
+    // The text depends on the limits.
     let name = format!("{digest}-{}-{}", settings.max_chars, settings.max_items);
     let known = format!("{}/{name}/{way:?}", subject.owner());
     if let Some((known, is_stale)) = subject.shaping.results.get(&known) {
@@ -149,7 +149,7 @@ async fn became(subject: &Subject<'_>, text: &str, way: Way) -> Became {
 /// Caps a result, or returns `None` if it is not too large.
 async fn capped(subject: &Subject<'_>, text: &str, name: &str, way: Way) -> Option<Shown> {
     let settings = subject.settings.cap;
-    // The same on every gateway, so that a conversation has the same bytes on all of them.
+    // The handle is the same on every gateway, so a conversation has the same bytes on all of them.
     let handle = Handle::derived("result", &subject.owner(), name);
     let limits = Limits {
         most: settings.max_chars,
@@ -178,8 +178,8 @@ async fn capped(subject: &Subject<'_>, text: &str, name: &str, way: Way) -> Opti
     Some(Shown { text: capped.text.into(), kept })
 }
 
-/// Keeps the full value under its handle, if it is not kept already. The shown text names a handle only if the
-/// value is kept.
+/// Stores the full value under its handle, unless it is already stored. The capped text names a handle only
+/// if the value is stored.
 async fn kept(
     subject: &Subject<'_>,
     capped: Capped,
@@ -215,7 +215,7 @@ impl Became {
 }
 
 impl Memory {
-    /// Returns the outcome for a result, and whether its use should be recorded in the store.
+    /// Returns what a result became, and whether its use should be recorded in the store.
     fn get(&self, known: &str) -> Option<(Became, bool)> {
         let mut remembered = self.lock();
         let (became, noted) = remembered.known.get_mut(known)?;

@@ -1,5 +1,5 @@
-//! Condenses the older part of a conversation. The summary is remembered by the beginning of the conversation that it
-//! replaces, so that every later request has the same bytes, even after a restart.
+//! Condenses the older part of a conversation. The summary is stored under the beginning of the conversation
+//! that it replaces, so that every later request has the same bytes, even after a restart.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -20,49 +20,49 @@ use super::summariser::Summariser;
 use super::tokens::{Counted, counter};
 use crate::work::{self, LARGE_BYTES, Large, SLOW_FACTOR};
 
-/// Tokens that are reserved for the reply if a request names no limit and the model's window includes the reply.
+/// Tokens reserved for the reply if a request has no limit and the model's window includes the reply.
 const REPLY_TOKENS: u64 = 4_096;
 
-/// Tenths of the model's window that the history has after the brake.
+/// Size of the history after an emergency compaction, in tenths of the model's window.
 const BUDGET_TENTHS: u64 = 6;
 
-/// Estimates are rather too high: up to this percentage of the window may still fit. The provider decides, and its
-/// refusal is handled as well.
+/// Estimates tend to be too high, so a request up to this percentage of the window may still fit. The
+/// provider decides, and a refusal is handled as well.
 const SLACK_PERCENT: u64 = 115;
 
-/// The share of the history that is kept of a refused request if the window is unknown.
+/// The share of a refused request's history that is kept if the window is unknown.
 const KEPT_SHARE: f64 = 0.5;
 
-/// Smaller requests fit in every model, in bytes.
+/// Smaller requests, in bytes, fit into every model's window.
 const MIN_BYTES: usize = 4 * 1024;
 
-/// How long a store that did not answer is not asked again.
+/// Pause before another query to a store that did not respond.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(30);
 
-/// With fewer turns nothing is between the first and the newest.
+/// Minimum number of turns. With fewer, no turns lie between the first and the newest.
 const MIN_TURNS: usize = 3;
 
-/// The most models of which a refusal for length is remembered.
+/// Maximum number of models for which a refusal because of length is remembered.
 const MAX_WINDOWS: usize = 1_000;
 
-/// The most conversations of which a failed attempt is remembered.
+/// Maximum number of conversations for which a failed attempt is remembered.
 const MAX_IN_VAIN: usize = 1_000;
 
-/// What is remembered in addition to the store.
+/// What is remembered in memory, in addition to the store.
 #[derive(Default)]
 pub(super) struct Memory {
-    /// The tokens of a request that was too long, by upstream and model.
+    /// The tokens of a request that was refused as too long, by upstream and model.
     refused: Mutex<HashMap<(String, String), u64>>,
-    /// The bytes of the smallest condensed request, once read from the store.
+    /// The size of the smallest condensed request in bytes, once it was read from the store.
     least_bytes: OnceCell<AtomicU64>,
-    /// When the store last failed to answer that, so that not every request waits for a store that hangs.
+    /// When the store last failed to return that size. It prevents every request from waiting for a store that hangs.
     asked_in_vain: Mutex<Option<Instant>>,
     counted: Counted,
     /// The results of the newest failed attempts, by owner and first turn.
     in_vain: Mutex<HashMap<(String, String), InVain>>,
 }
 
-/// Failed attempts at a conversation, with the number of its turns at the newest one.
+/// The failed attempts for a conversation, and its number of turns at the newest one.
 #[derive(Debug, Clone)]
 struct InVain {
     turns: usize,
@@ -70,36 +70,36 @@ struct InVain {
     progress: HashMap<Mode, Progress>,
 }
 
-/// What a client learns about its conversation's summary.
+/// What a client learns about the summary of its conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Summary {
     pub(crate) mode: &'static str,
-    /// Tokens of the history before and after, when it was made.
+    /// Tokens of the history before and after, when the summary was made.
     pub(crate) tokens_before: u64,
     pub(crate) tokens_after: u64,
-    /// The handle of the request that it was made from.
+    /// The handle of the request from which the summary was made.
     pub(crate) handle: Option<String>,
-    /// The model that wrote it, if that was just called.
+    /// The model that wrote the summary, if it was just called.
     pub(crate) by_model: Option<String>,
 }
 
-/// A request with a condensed beginning.
+/// A request whose beginning was condensed.
 pub(crate) struct Condensed {
     pub(crate) request: Request,
     pub(crate) summary: Summary,
 }
 
-/// The outcome for a conversation.
+/// The result of condensing a conversation.
 #[derive(Default)]
 pub(crate) struct Compaction {
-    /// `None` if it stays unchanged.
+    /// The condensed request; `None` if it stays unchanged.
     pub(crate) condensed: Option<Condensed>,
-    /// Why no more of it can be condensed, although it is too long.
+    /// Why nothing more can be condensed, although the request is too long.
     pub(crate) stopped: Option<NotMade>,
 }
 
-/// Condenses a conversation if its size requires it, or if that was done before. `window` is whether the sliding
-/// window is enabled for it.
+/// Condenses a conversation if its size requires it, or if it was condensed before. `window` is whether the
+/// sliding window is enabled for it.
 pub(crate) async fn compact(subject: &Subject<'_>, request: &Request, window: bool) -> Compaction {
     let Some(policies) = due(subject, request, window).await else { return Compaction::default() };
     let _large = apart(request).await;
@@ -107,7 +107,7 @@ pub(crate) async fn compact(subject: &Subject<'_>, request: &Request, window: bo
     let memory = &subject.shaping.summaries;
     let mut progress = memory.progress(subject, &known);
     let had_stopped = progress.values().any(|progress| progress.stopped().is_some());
-    // On the heap, as all that few requests need.
+    // Box the future, because few requests need it.
     let condensed = Box::pin(condensed(subject, request, &known, policies, &mut progress)).await;
     let stopped = progress.values().find_map(Progress::stopped);
     if let Some(why) = stopped.filter(|_| !had_stopped) {
@@ -118,14 +118,14 @@ pub(crate) async fn compact(subject: &Subject<'_>, request: &Request, window: bo
     Compaction { condensed, stopped }
 }
 
-/// Has a request counted away from the threads that serve other clients if it is long, or its vocabulary has to be read first.
+/// Counts a request's tokens on another thread if it is long, or if the vocabulary must be loaded first.
 async fn apart(request: &Request) -> Large {
     let bytes = request.body().len().saturating_mul(SLOW_FACTOR);
     let is_ready = Family::of(&request.view().model).is_ready();
     work::large(if is_ready { bytes } else { bytes.max(LARGE_BYTES) }).await
 }
 
-/// The policies by which a conversation of this size may have to be condensed; none where that needs no look at it.
+/// Returns the policies that may require condensing. Returns `None` if the size alone shows that none does.
 async fn due(subject: &Subject<'_>, request: &Request, window: bool) -> Option<Vec<Policy>> {
     let settings = subject.settings.compact;
     let bytes = request.body().len();
@@ -167,8 +167,8 @@ async fn due(subject: &Subject<'_>, request: &Request, window: bool) -> Option<V
     Some(policies.into_iter().flatten().collect())
 }
 
-/// Condenses a conversation that its provider refused for length. Returns `None` if that is impossible. `request` is
-/// the request before any summary.
+/// Condenses a conversation that its provider refused as too long. Returns `None` if that is impossible.
+/// `request` is the request without any summary.
 pub(crate) async fn compact_refused(subject: &Subject<'_>, request: &Request) -> Option<Condensed> {
     let settings = subject.settings.compact.emergency;
     if !settings.enabled || request.kept_by_provider().is_some() {
@@ -187,11 +187,11 @@ pub(crate) async fn compact_refused(subject: &Subject<'_>, request: &Request) ->
         ..Policy::emergency(count)
     };
     let known = known(request)?;
-    // The provider's word counts for more than attempts that came to nothing.
+    // Ignore earlier failed attempts, because the provider's refusal is stronger evidence.
     Box::pin(condensed(subject, request, &known, vec![policy], &mut HashMap::new())).await
 }
 
-/// Returns the tokens from which on a request is too long: the setting, and never more than its model's window.
+/// Returns the size in tokens from which a request is too long: the setting, but at most the model's window.
 fn limit_tokens(subject: &Subject<'_>, request: &Request) -> u64 {
     let most = subject.settings.compact.emergency.trigger_tokens;
     let refused = subject.shaping.summaries.refused(subject.upstream, &request.view().model);
@@ -201,7 +201,7 @@ fn limit_tokens(subject: &Subject<'_>, request: &Request) -> u64 {
     [Some(most), refused, known].into_iter().flatten().min().unwrap_or(most)
 }
 
-/// Returns the tokens that the model's window leaves for a request, if it is known.
+/// Returns how many tokens the model's window leaves for a request, if the window is known.
 fn window_tokens(subject: &Subject<'_>, request: &Request) -> Option<u64> {
     let view = request.view();
     let model = subject.settings.models().find(&view.model)?;
@@ -212,7 +212,7 @@ fn window_tokens(subject: &Subject<'_>, request: &Request) -> Option<u64> {
     }
 }
 
-/// The conversation as received, with its hashes.
+/// The conversation as received, with hashes of its turns.
 struct Known {
     turns: usize,
     /// The hash of the conversation up to and including each turn.
@@ -252,7 +252,7 @@ async fn condensed(
     };
     if let Some(question) = made.question.take() {
         let told = told(subject, request, before.as_ref(), &policies, &question).await;
-        // The same turns are condensed; only their description differs.
+        // Both summaries replace the same turns; only the description differs.
         made = told.filter(|told| told.turns == made.turns).unwrap_or(made);
     }
     let by_model = made.is_told.then(|| subject.summariser.and_then(|asked| Some(asked.model()?.to_owned())));
@@ -297,8 +297,8 @@ async fn condensed(
     Some(Condensed { request, summary })
 }
 
-/// Returns the summary of more turns that another gateway made of this conversation. Only a conversation that would be
-/// condensed now can have one: there it had the same size.
+/// Returns a longer summary of this conversation that another gateway made. The query is needed only if the
+/// conversation would be condensed now, since the other gateway saw the same size.
 async fn made_elsewhere(
     subject: &Subject<'_>,
     owner: &str,
@@ -320,7 +320,7 @@ async fn made_elsewhere(
     }
 }
 
-/// As `made`, with a description by a model. Returns `None` if the model fails.
+/// Like `made`, with a description by a model. Returns `None` if the model fails.
 async fn told(
     subject: &Subject<'_>,
     request: &Request,
@@ -349,12 +349,12 @@ async fn told(
 }
 
 impl Subject<'_> {
-    /// Returns the most characters of a question to the model that writes the description, or `None` if there is no
-    /// such model.
+    /// Returns the maximum length in characters of the question for the summary model. Returns `None` without
+    /// such a model.
     fn summariser_of(&self, request: &Request) -> Option<usize> {
         let model = self.summariser.as_ref()?.model()?;
         let known = self.settings.models().find(model).and_then(|model| model.context_tokens);
-        // For an unknown model that is the request's own, the window may be known.
+        // If the model is not in the table but is the request's own, its window may be known.
         let own = || (model == request.view().model).then(|| window_tokens(self, request)).flatten();
         Some(Summariser::room_chars(known.or_else(own)))
     }
@@ -362,13 +362,13 @@ impl Subject<'_> {
 
 /// Who writes the description.
 enum Narrator {
-    /// Endmark. If a model may be asked as well, a question of this many characters is needed.
+    /// Endmark itself. If a model may write it later, a question of at most this many characters is prepared.
     Own(Option<usize>),
-    /// A model wrote it.
+    /// A model wrote the description.
     Told(Told),
 }
 
-/// Returns `None` if nothing is between its first and its newest turns.
+/// Hashes a conversation. Returns `None` if no turns lie between its first and its newest ones.
 fn known(request: &Request) -> Option<Known> {
     let dialogue = Dialogue::read(request.format(), request.body()).ok()?;
     let turns = dialogue.items().count();
@@ -394,7 +394,7 @@ fn longest(all: Vec<KeptSummary>, known: &Known) -> Option<KeptSummary> {
 
 /// A summary that was just made.
 struct Made {
-    /// The number of received turns that it replaces.
+    /// The number of received turns that the summary replaces.
     turns: usize,
     items: Vec<String>,
     mode: &'static str,
@@ -402,13 +402,13 @@ struct Made {
     tokens_after: u64,
     /// How much is no longer kept in full, by kind.
     dropped: BTreeMap<String, u64>,
-    /// The question for a model, if one is to be asked.
+    /// The question for a model, if one should write the description.
     question: Option<String>,
     /// Whether a model wrote the description.
     is_told: bool,
 }
 
-/// Condenses what comes after an earlier summary, by the first policy that requires it.
+/// Condenses the turns after an earlier summary, by the first policy that requires it.
 fn anew(
     id: &str,
     request: &Request,
@@ -452,7 +452,7 @@ fn anew(
             .ok()?;
         let after = Dialogue::read(base.format(), &edited).ok()?;
         let (old, new): (Vec<&str>, Vec<&str>) = (dialogue.items().collect(), after.items().collect());
-        // Unedited turns after the last edit are not covered by the summary.
+        // Do not include unedited turns after the last edit: the summary does not cover them.
         let mine = before.map_or(0, |before| before.items.len());
         let same = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
         let same = same.min(old.len().saturating_sub(mine));
@@ -478,7 +478,7 @@ fn anew(
     })
 }
 
-/// Returns the request with its beginning replaced by this summary.
+/// Returns the request with this summary instead of its beginning.
 fn with(request: &Request, summary: &KeptSummary) -> Option<Request> {
     let dialogue = Dialogue::read(request.format(), request.body()).ok()?;
     let body = dialogue.with_beginning(usize::try_from(summary.turns).ok()?, &summary.items);
@@ -486,7 +486,7 @@ fn with(request: &Request, summary: &KeptSummary) -> Option<Request> {
 }
 
 impl Summary {
-    /// Returns it for the header `x-endmark-compacted`.
+    /// Returns the value of the header `x-endmark-compacted`.
     pub(crate) fn disclosed(&self) -> String {
         let mut disclosed =
             format!("{}; before={}; after={}", self.mode, self.tokens_before, self.tokens_after);
@@ -517,7 +517,8 @@ impl Summary {
 }
 
 impl Memory {
-    /// Returns the bytes of the smallest condensed request: the store has nothing for a smaller one.
+    /// Returns the size of the smallest condensed request in bytes. For a smaller request, the store contains
+    /// no summary.
     async fn least_bytes(&self, subject: &Subject<'_>) -> u64 {
         let lately = |asked: &Instant| asked.elapsed() < ASKED_AGAIN_AFTER;
         let asked = || self.asked_in_vain.lock().unwrap_or_else(PoisonError::into_inner);
@@ -538,14 +539,14 @@ impl Memory {
         }
     }
 
-    /// Remembers the bytes of another condensed request.
+    /// Updates that size after another request was condensed.
     fn note_bytes(&self, bytes: u64) {
         if let Some(least) = self.least_bytes.get() {
             least.fetch_min(bytes, Ordering::Relaxed);
         }
     }
 
-    /// Returns the results of attempts at this conversation when it was shorter.
+    /// Returns the results of earlier attempts, when this conversation was shorter.
     fn progress(&self, subject: &Subject<'_>, known: &Known) -> HashMap<Mode, Progress> {
         let in_vain = self.in_vain.lock().unwrap_or_else(PoisonError::into_inner);
         let found = known.digests.first().and_then(|first| in_vain.get(&(subject.owner(), first.clone())));
@@ -562,7 +563,7 @@ impl Memory {
             in_vain.remove(&key);
             return;
         }
-        // A forgotten attempt is repeated three times.
+        // Forgetting an attempt only means that it is repeated up to three times.
         if in_vain.len() >= MAX_IN_VAIN {
             in_vain.clear();
         }

@@ -1,6 +1,6 @@
-//! Asks a model to describe the condensed part of a conversation (CX-4). It is called once, at the request's
-//! upstream, in the request's format and with its credential. If there is no valid answer, the summary is made
-//! without a model.
+//! Requests a description of the condensed part of a conversation from a model (CX-4). The model is called
+//! once, at the request's upstream, in the request's format and with its credential. Without a valid
+//! response, the summary is made without a model.
 
 use std::time::Duration;
 
@@ -15,23 +15,23 @@ use tokio::time::timeout;
 use crate::ledger::{CallEnd, Calls};
 use crate::upstream::{Client, Destination, of_another_body, plain, read_whole};
 
-/// The answer's limit if a format requires one: the question asks for 400 words.
+/// The output limit for formats that require one. The prompt requests 400 words.
 const LIMIT_TOKENS: u64 = 4_096;
-/// The client waits for its reply in the meantime.
+/// Time limit of the call, because the client waits meanwhile.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// The longest summary.
+/// Maximum size of the response in bytes.
 const ANSWER_LIMIT_BYTES: usize = 1 << 20;
-/// The most characters that a model with an unknown window is shown.
+/// Maximum characters of the question if the model's window is unknown.
 const ROOM_CHARS: usize = 100_000;
-/// Characters of a question per token of the window, at most: dense text has two.
+/// Characters of a question per token of the window. Dense text has two characters per token.
 const CHARS_PER_TOKEN: u64 = 2;
 
-/// The model of an upstream that is asked for summaries, with its request.
+/// The upstream's model for summaries, and the request to summarise.
 #[derive(Clone, Copy)]
 pub(crate) struct Summariser<'a> {
     pub(crate) client: &'a Client,
     pub(crate) destination: &'a Destination,
-    /// Records its call, and holds it in the budgets of the request.
+    /// Records the call, and reserves it in the request's budgets.
     pub(crate) calls: &'a Calls,
 }
 
@@ -55,13 +55,13 @@ impl Summariser<'_> {
         self.destination.upstream.summary_model.as_deref()
     }
 
-    /// Returns the most characters of a question, for a model with this window.
+    /// Returns the maximum length of a question in characters, for a model with this window.
     pub(super) fn room_chars(window_tokens: Option<u64>) -> usize {
         let of = |tokens: u64| usize::try_from(tokens.saturating_sub(LIMIT_TOKENS) * CHARS_PER_TOKEN);
         window_tokens.map_or(ROOM_CHARS, |tokens| of(tokens).unwrap_or(usize::MAX).min(ROOM_CHARS))
     }
 
-    /// Asks the model.
+    /// Requests a description from the model.
     pub(super) async fn told(
         &self,
         request: &WireRequest,
@@ -73,7 +73,8 @@ impl Summariser<'_> {
         Ok(Told::of(&text, is_whole, question, count)?)
     }
 
-    /// Returns its answer, and whether that is complete. If the client disconnects, the call is settled as left.
+    /// Returns the model's answer, and whether it is complete. If the client disconnects, the call is
+    /// recorded as abandoned.
     async fn answer(&self, request: &WireRequest, question: &str) -> Result<(String, bool), NotAsked> {
         let not_made = |error: String| NotAsked::NotMade(error);
         let upstream = &self.destination.upstream;

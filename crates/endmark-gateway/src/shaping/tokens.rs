@@ -1,5 +1,4 @@
-//! Estimates the tokens of a text for a model. A message that is in every request of its conversation is counted
-//! once.
+//! Estimates the tokens of texts for a model. A message that all requests of a conversation contain is counted once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,8 +10,8 @@ use ring::digest::{Context, SHA256};
 
 use crate::work;
 
-/// The most messages and sizes in each of two generations, together about 20 MB. When the newer one is full, the
-/// older one is dropped.
+/// Maximum entries of each of two generations, which together use about 20 MB. When the newer one is full,
+/// the older one is dropped.
 const MAX_REMEMBERED: usize = 1 << 16;
 
 /// Returns the function that counts tokens for this model.
@@ -33,7 +32,7 @@ fn tokens(family: Family, text: &str) -> u64 {
     family.count(text, work::is_stopped).tokens
 }
 
-/// Earlier counts, by the hash of the bytes and the model's family.
+/// Earlier counts, by the hash of the text and the model family.
 #[derive(Default)]
 pub(super) struct Counted(Mutex<Remembered>);
 
@@ -41,21 +40,21 @@ pub(super) struct Counted(Mutex<Remembered>);
 struct Remembered {
     newer: HashMap<[u8; 32], Arc<[u64]>>,
     older: HashMap<[u8; 32], Arc<[u64]>>,
-    /// How much of its room the newer generation uses.
+    /// How many entries the newer generation contains.
     taken: usize,
 }
 
 impl Counted {
-    /// Returns the sizes of a conversation in this format. Only new messages are counted.
+    /// Returns the sizes of a conversation's messages in this format. Only new messages are counted.
     pub(super) fn sizes(&self, dialogue: &Dialogue<'_>, format: &str, family: Family, count: Count) -> Sizes {
         Sizes::known(dialogue.conversation(), |position, turn| {
-            // Cache marks move, and change no size.
+            // Cache marks move from message to message, and do not change the size.
             let item = dialogue.unmarked_item(position).unwrap_or_default();
             self.known([format, family.name(), &item], || sizes_of(turn, count))
         })
     }
 
-    /// Tokens of a text.
+    /// Returns the tokens of a text.
     pub(super) fn tokens(&self, text: &str, family: Family, count: Count) -> u64 {
         self.known(["", family.name(), text], || [count(text)].into()).iter().sum()
     }
@@ -72,7 +71,7 @@ impl Counted {
             return sizes;
         }
         let sizes = count();
-        // A stopped count is not a size.
+        // A count that was stopped is not a size.
         if !work::is_stopped() {
             self.lock().remember(key, Arc::clone(&sizes));
         }

@@ -1,4 +1,4 @@
-//! Admission: what a request is, which upstream may answer it, and what Endmark may do for it.
+//! Admission: determines the kind of request, the upstreams that may answer it, and how the gateway may change it.
 
 mod demands;
 mod destinations;
@@ -22,19 +22,19 @@ use crate::route::Target;
 use crate::settings::Mode;
 use crate::upstream::Destination;
 
-/// A request that was read to its end, and whose reply will be examined.
+/// A request whose body was read completely, and whose reply will be examined.
 pub(crate) struct Admitted {
     pub(super) gateway: Arc<Gateway>,
     /// The head of the client's request.
     pub(super) client: Parts,
     pub(super) request: wire::Request,
-    /// The request in its compressed form, if it was compressed.
+    /// The compressed request, if it was compressed.
     pub(super) encoded: Option<Encoded>,
-    /// The mode that the client wants here: off if another Endmark recovers the reply.
+    /// The mode that the client wants from this gateway. It is off if another Endmark recovers the reply.
     pub(super) wanted: Mode,
-    /// The possible mode.
+    /// The mode that is possible for this request.
     pub(super) mode: Mode,
-    /// The required grammar of the message text, if any.
+    /// The grammar that the message text must have, if any.
     pub(super) demanded: Option<Format>,
     pub(super) schema: Option<Schema>,
     /// The upstream that the request is for.
@@ -42,12 +42,12 @@ pub(crate) struct Admitted {
     /// The fallback upstream.
     pub(super) fallback: Option<Destination>,
     pub(super) claim: Option<Arc<Claim>>,
-    /// The memory held for its body.
+    /// The memory reserved for the body.
     pub(super) holding: Holding,
     pub(super) work: Work,
 }
 
-/// Reads a request to the end of its body, and decides how its reply is handled.
+/// Reads a request to the end of its body, and decides how the reply is handled.
 pub(crate) async fn admit(
     gateway: &Arc<Gateway>,
     target: &Target<'_>,
@@ -72,7 +72,7 @@ pub(crate) async fn admit(
         .check(&request, &client.headers)?;
     let asked = mode_of(gateway, &client.headers)?;
     let wanted = if target.upstream.endmark { Mode::Off } else { asked };
-    // The reply does not arrive as the response, or the request is unknown: there is nothing to examine.
+    // The reply does not arrive in the response, or the kind of request is unknown, so there is nothing to examine.
     let mode = if request.view().only_passes { Mode::Off } else { wanted };
     let (demanded, schema) = demands::demands(gateway, &request, &client.headers)?;
     let destination = destinations::own_destination(target, &request, &client, mode)?;
@@ -94,7 +94,7 @@ pub(crate) async fn admit(
     })
 }
 
-/// Returns the mode that the client wants, otherwise that of the settings.
+/// Returns the mode that the client wants, or otherwise that of the settings.
 pub(super) fn mode_of(gateway: &Gateway, headers: &HeaderMap) -> Result<Mode, Refusal> {
     match named(headers, "x-endmark-resume")? {
         Some(mode) => mode.parse().map_err(|error| Refusal::BadRequest(format!("x-endmark-resume: {error}"))),

@@ -1,7 +1,7 @@
-//! From a request to the beginning of its reply, with retries and the fallback.
+//! Sends a request until its reply begins, with retries and the fallback.
 //!
-//! `endmark_recovery::failover` decides what follows a failure. This module sends, waits and remembers. Nothing is
-//! retried once the client has any part of a reply.
+//! `endmark_recovery::failover` decides what follows a failure. This module sends, waits and records. Nothing
+//! is retried once the client has received any part of a reply.
 
 mod beginning;
 mod counting;
@@ -34,19 +34,19 @@ use crate::upstream::{
 use beginning::{Beginning, beginning};
 use counting::{asking_body, counting, learn};
 
-/// The longest error body that is read to find out what it is.
+/// Maximum size of an error body that is examined.
 const MAX_ERROR_BYTES: usize = 1024 * 1024;
 
-/// What a client gets if no upstream gave a reply.
+/// The response to the client if no upstream returned a reply.
 type Said = Result<Response<AnyBody>, Refusal>;
 
 /// How the tries at one upstream ended.
 enum Tried {
-    /// With the beginning of a reply, or a final refusal.
+    /// A reply has begun, or the upstream refused finally.
     Answered(Response<AnyBody>),
-    /// Without a reply, and another upstream may do better.
+    /// The upstream returned no reply, but another one may.
     Left(Said),
-    /// Without a reply.
+    /// The upstream returned no reply, and another one could not either.
     GivenUp(Said),
 }
 
@@ -55,24 +55,24 @@ enum Tried {
 enum Patience {
     /// As often as the settings permit.
     Settings,
-    /// Once.
+    /// Only once.
     OneTry,
 }
 
-/// The result of a request.
+/// The result of sending a request.
 pub(crate) enum Delivered {
-    /// A response that needs no recovery: passed on unread, or the upstream's own refusal.
+    /// A response that needs no recovery: forwarded unread, or the upstream's own error.
     Passed(Response<AnyBody>),
-    /// A whole reply.
+    /// A complete reply.
     Whole(Box<Exchange>, Response<AnyBody>),
     /// A streamed reply.
     Streamed(Box<Exchange>, Response<AnyBody>),
 }
 
-/// Sends the request until there is a reply, or no upstream is left.
+/// Sends the request until there is a reply or no upstream is left.
 ///
 /// # Errors
-/// The last result of the request's own upstream, never that of the fallback.
+/// The last failure of the original upstream, never that of the fallback.
 pub(crate) async fn deliver(mut exchange: Box<Exchange>) -> Result<Delivered, Refusal> {
     let mut answer =
         delivered(&mut exchange).await.inspect_err(|_| exchange.calls.watch.end(Ended::Failed))?;
@@ -83,7 +83,7 @@ pub(crate) async fn deliver(mut exchange: Box<Exchange>) -> Result<Delivered, Re
             let body = exchange.pass_heard(&head.headers, body);
             if exchange.attempt.asks_usage && is_event_stream(&head.headers) {
                 of_another_body(&mut head.headers);
-                // Its events need not be kept.
+                // The reader need not keep the events.
                 let mut reader = exchange.attempt.request.stream(0);
                 uncounted(body, move |event| reader.frame(event).is_ok_and(|event| event.only_counts()))
             } else {
@@ -106,7 +106,7 @@ pub(crate) async fn deliver(mut exchange: Box<Exchange>) -> Result<Delivered, Re
                 "answers in a coding that cannot be searched for calls of endmark_read",
             ));
         }
-        // An uncompressed response was requested. A response that cannot be read can still be passed on.
+        // The upstream compressed its response although the gateway requested none. It is forwarded unread.
         tracing::warn!(request = exchange.client.id, "the upstream compressed its answer: it passes unread");
         return Ok(Delivered::Passed(answer.map(|body| exchange.pass_unread(body, Ending::Clean))));
     }
@@ -117,10 +117,10 @@ pub(crate) async fn deliver(mut exchange: Box<Exchange>) -> Result<Delivered, Re
     })
 }
 
-/// Requests a reply again that was lost before its client had any part of it.
+/// Requests a reply again that was lost before the client received any part of it.
 ///
 /// # Errors
-/// `lost` if it may not be requested again, otherwise the last result of the upstream.
+/// `lost` if the reply may not be requested again, otherwise the last failure of the upstream.
 pub(crate) async fn deliver_again(mut exchange: Box<Exchange>, lost: Refusal) -> Result<Delivered, Refusal> {
     let gateway = std::sync::Arc::clone(&exchange.gateway);
     let retry = &gateway.settings.retry;
@@ -138,7 +138,7 @@ pub(crate) async fn deliver_again(mut exchange: Box<Exchange>, lost: Refusal) ->
     exchange.attempt.retries += 1;
     sleep(wait).await;
     match deliver(exchange).await {
-        // A retry that no budget admits does not count as an attempt.
+        // A retry that budgets do not permit does not count as an attempt.
         Err(Refusal::Budget(_)) => Err(lost),
         other => other,
     }
@@ -163,7 +163,7 @@ async fn delivered(exchange: &mut Exchange) -> Said {
     exchange.let_stand_in();
     match tried(exchange, Patience::Settings).await {
         Tried::Answered(answer) if answer.status().is_success() => {
-            // From here on it is the upstream of this reply, including its continuations.
+            // The fallback is now the upstream of this reply, including its continuations.
             exchange.attempt.fallback = None;
             return Ok(answer);
         }
@@ -177,7 +177,7 @@ async fn delivered(exchange: &mut Exchange) -> Said {
     exchange.let_stand_in();
     match said {
         Some(said) => said,
-        // It counts as down, and is the only one left.
+        // The upstream counts as down, but is the only one left.
         None => match tried(exchange, Patience::OneTry).await {
             Tried::Answered(answer) => Ok(answer),
             Tried::Left(said) | Tried::GivenUp(said) => said,
@@ -201,7 +201,7 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
     let has_fallback = exchange.attempt.fallback.is_some() && !exchange.attempt.stands_in;
     let mut delivery = Delivery::new(policy, has_fallback);
     if exchange.attempt.lost_replies > 0 {
-        // It was counted when it was retried.
+        // The request was already counted when it was retried.
     } else if is_sent_again {
         standing.retried(exchange.upstream_name());
     } else {
@@ -214,7 +214,7 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
         exchange.attempt.asks_usage = body.is_some();
         let call = match open(exchange).await {
             Ok(call) => call,
-            // A retry without room in its budgets does not count, and the last result stays.
+            // A retry for which the budgets have no room does not count, so the last result remains.
             Err(why) => return Tried::GivenUp(last_said.unwrap_or(Err(Refusal::Budget(why)))),
         };
         let (failure, said) = match send(exchange, call, body, &mut counting).await {
@@ -227,7 +227,7 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
             Err(failed) => failed,
         };
         if exchange.attempt.asks_usage && counting.is_withdrawn() {
-            // The client's own request was not refused yet.
+            // The upstream refused the gateway's addition, not the client's own request.
             last_said = Some(said);
             continue;
         }
@@ -249,7 +249,7 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
             wait_seconds = next.wait().map(|wait| wait.as_secs_f64()),
             "no reply"
         );
-        // Only once: if the provider refuses the condensed request as well, its refusal is final.
+        // Condense only once: if the provider refuses the condensed request as well, the refusal is final.
         if failure == Failure::TooLong && matches!(next, Next::GiveUp) && exchange.condense().await {
             exchange.attempt.retries += 1;
             last_said = Some(said);
@@ -265,9 +265,8 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
     }
 }
 
-/// Records a call that is about to be made, if its budgets admit it. Additions to the request are not part of the
-/// prompt, and not counted.
-/// counted.
+/// Records a call that is about to be made, if budgets admit it. The gateway's additions to the request do
+/// not count as prompt.
 async fn open(exchange: &Exchange) -> Result<Call, NotAdmitted> {
     let purpose = match exchange.calls.made() {
         _ if exchange.attempt.rounds_of_reading > 0 => Purpose::Read,
@@ -281,7 +280,7 @@ async fn open(exchange: &Exchange) -> Result<Call, NotAdmitted> {
     exchange.calls.open(purpose, upstream, &view.model, view.stream, request.body()).await
 }
 
-/// Sends the request once. A refusal that no retry can help against is a result.
+/// Sends the request once. A refusal that a retry cannot help is a result, not a failure.
 async fn send(
     exchange: &Exchange,
     mut call: Call,
@@ -300,7 +299,7 @@ async fn send(
     }
 }
 
-/// Returns how a failed response ended.
+/// Returns the ending of a failed call.
 fn ending_of(failure: &Failure) -> Ending {
     match failure {
         Failure::Unreachable => Ending::Dropped,
@@ -329,11 +328,11 @@ async fn sent(
     let mut onward = destination.post(&destination.uri, call.sends(body));
     if is_changed {
         of_changed_body(onward.headers_mut());
-        // An event can only be removed from uncompressed bytes.
+        // Request an uncompressed response, because the usage event cannot be removed from compressed bytes.
         onward.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     }
     if counting.is_withdrawn() {
-        // The same key was already used with another body.
+        // The idempotency key must not be sent with a different body.
         of_another_body(onward.headers_mut());
     }
     for coding in encoded.iter().flat_map(|own| &own.codings) {
@@ -371,7 +370,7 @@ async fn sent(
     }
 }
 
-/// Returns how long the upstream has to begin: less if there is a fallback, and the reply is streamed.
+/// Returns how long the upstream has to begin. It has less time if the reply is streamed and there is a fallback.
 fn first_byte(exchange: &Exchange, limits: &Limits) -> Duration {
     if waits_for_first_token(exchange) {
         limits.first_token.min(limits.first_byte)
@@ -399,8 +398,8 @@ async fn told(exchange: &Exchange, answer: Response<AnyBody>) -> Result<Response
     })
 }
 
-/// Waits until any part of a reply has arrived. Until then the same upstream, or another one, can give the whole
-/// reply.
+/// Waits until a part of the reply has arrived. Until then, the same or another upstream can still return the
+/// whole reply.
 async fn begun(
     exchange: &Exchange,
     answer: Response<AnyBody>,
@@ -414,7 +413,7 @@ async fn begun(
             Err((Failure::Silent, Err(unreachable(exchange, UpstreamError::Silent(limit)))))
         }
         Beginning::Fruitless(ending, why) => {
-            // A provider's error may repeat the key of the request.
+            // The provider's error may repeat the key from the request.
             let error = ReadError::Broken(exchange.recorder.clean(&why).into());
             let upstream = exchange.upstream_name().to_owned();
             Err((Failure::Fruitless(ending), Err(Refusal::AnswerLost { upstream, error })))
@@ -422,7 +421,7 @@ async fn begun(
     }
 }
 
-/// Reads a refusal to find out whether time, or another upstream, can help.
+/// Reads a refusal to find out whether waiting or another upstream can help.
 async fn refused(
     exchange: &Exchange,
     answer: Response<AnyBody>,
@@ -451,8 +450,8 @@ async fn refused(
     }
 }
 
-/// Returns an error without the upstream's own key, which some errors repeat: it is the gateway's secret, not the
-/// client's.
+/// Returns an error without the upstream's own key, which some errors repeat. The key is the gateway's
+/// secret, not the client's.
 fn without_own_key(exchange: &Exchange, headers: &mut HeaderMap, body: Bytes) -> Bytes {
     let Some(key) = &exchange.attempt.destination.upstream.api_key else { return body };
     match Scrubber::new([key.reveal()]).scrub_bytes(&body) {
@@ -464,7 +463,7 @@ fn without_own_key(exchange: &Exchange, headers: &mut HeaderMap, body: Bytes) ->
     }
 }
 
-/// Returns the meaning of an error beyond its status.
+/// Returns the meaning of an error, if its body shows more than its status.
 fn known(status: u16, error: &ProviderError) -> Option<Failure> {
     if matches!(status, 400 | 413 | 422) && error.is_context_length() {
         return Some(Failure::TooLong);
@@ -477,8 +476,8 @@ fn unreachable(exchange: &Exchange, error: UpstreamError) -> Refusal {
     Refusal::without_answer(&exchange.attempt.destination.upstream, error)
 }
 
-/// Discloses which upstream answered if it is not the requested one, how often one was retried, and what was changed
-/// in the request.
+/// Discloses which upstream answered if it is not the requested one, how often the request was retried, and
+/// how it was changed.
 fn disclose(exchange: &Exchange, headers: &mut HeaderMap) {
     if exchange.attempt.retries > 0 {
         headers.insert(HeaderName::from_static("x-endmark-retries"), exchange.attempt.retries.into());

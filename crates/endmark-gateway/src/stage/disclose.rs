@@ -1,4 +1,4 @@
-//! What the client finally gets, and what is disclosed about it.
+//! Sends the client the final result, and discloses what happened to it.
 
 pub(crate) mod stream;
 pub(crate) mod whole;

@@ -1,4 +1,4 @@
-//! Determines the session, task and turn of a request, and its id.
+//! Determines the id, session, task and turn of a request.
 
 use std::borrow::Cow;
 use std::collections::hash_map::RandomState;
@@ -21,23 +21,23 @@ use crate::rescue::Refusal;
 use crate::scrub::{Scrubber, Secrets};
 use crate::upstream::{Credential, Destination, secrets_in};
 
-/// Characters of a session's hash: 64 bits suffice to separate sessions.
+/// Number of digits of a session's hash. 64 bits suffice to distinguish sessions.
 const SESSION_DIGITS: usize = 16;
 
-/// Headers in which agents name their sessions: Claude Code, Codex, and older versions of Codex.
+/// Headers in which agents name their sessions: those of Claude Code, Codex, and older versions of Codex.
 const SESSION_HEADERS: [&str; 3] = ["x-claude-code-session-id", "session-id", "session_id"];
 
 /// An admitted request with its client and session.
 pub(crate) struct Identified {
     pub(super) admitted: Admitted,
-    /// The id that `endmark log show` explains.
+    /// The id that `endmark log show` accepts.
     pub(crate) id: String,
     pub(crate) session: String,
     /// The hash of the client's credential, if it sent one.
     pub(super) credential: Option<String>,
-    /// Named by the client, otherwise its session.
+    /// The task: named by the client, otherwise the session.
     pub(super) task_id: String,
-    /// The number of the conversation's turn that is being answered, from 1.
+    /// The number of the conversation's turn that the reply answers, from 1.
     pub(super) turn_number: u32,
 }
 
@@ -66,19 +66,19 @@ pub(crate) fn identify(admitted: Admitted) -> Result<Identified, Refusal> {
     Ok(Identified { id: new_request_id(), credential, session, task_id, turn_number, admitted })
 }
 
-/// Returns the session that a client names for its own purposes. An unreadable one is ignored.
+/// Returns the session that a client names for its own purposes. An unreadable value is ignored.
 fn of_client(headers: &HeaderMap) -> Option<&str> {
     let mut named = SESSION_HEADERS.iter().filter_map(|name| headers.get(*name)?.to_str().ok());
     named.find(|session| !session.trim().is_empty()).map(str::trim)
 }
 
 impl Identified {
-    /// Returns the model that it names.
+    /// Returns the model that the request names.
     pub(crate) fn model(&self) -> &str {
         &self.admitted.request.view().model
     }
 
-    /// Makes the record of its calls: every one of them is noted before it is made.
+    /// Creates the record of the request's calls. Each call is recorded before it is made.
     pub(super) fn calls(&self) -> Calls {
         let Admitted { gateway, client, request, destination, fallback, mode, .. } = &self.admitted;
         let destinations = std::iter::once(destination).chain(fallback);
@@ -104,8 +104,7 @@ impl Identified {
     }
 }
 
-/// Returns the client of a request that is not for a reply. Without a session of its own, `text` identifies its
-/// session.
+/// Returns the client of a request that is not for a reply. If the client names no session, `text` identifies it.
 ///
 /// # Errors
 /// [`Refusal::BadRequest`] if one of Endmark's own headers cannot be read.
@@ -121,7 +120,7 @@ pub(crate) fn caller(client: &Parts, text: &str) -> Result<Caller, Refusal> {
     })
 }
 
-/// Returns the parts of a request, as received and as sent, that no one else may read.
+/// Returns the secrets of a request, both as received and as sent.
 fn secrets<'a>(
     gateway: &Gateway,
     client: &Parts,
@@ -135,15 +134,15 @@ fn secrets<'a>(
     }
 }
 
-/// Returns what distinguishes unnamed conversations: the first user message and the tools. Not the system text, which
-/// often has a date.
+/// Returns what distinguishes unnamed conversations: the first user message and the tools. The system text is
+/// not included, because it often contains a date.
 fn beginning(request: &Request) -> String {
     let mut parts = vec![request.first_user_text().unwrap_or_default()];
     parts.extend(request.tools().into_iter().map(|tool| tool.name));
     parts.join("\n")
 }
 
-/// Returns a new request id: unique, and sorted by time.
+/// Returns a new request id. Ids are unique and sort by time.
 pub(crate) fn new_request_id() -> String {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -152,10 +151,10 @@ pub(crate) fn new_request_id() -> String {
     format!("em_{:011x}{:016x}", since_epoch.as_millis(), noise.finish())
 }
 
-/// Returns the session of a request: the credential with the client's own session id, otherwise with the beginning of
-/// the conversation. Only the hash is kept.
+/// Returns the session of a request: a hash of the credential and the client's own session id, or otherwise
+/// of the credential and the beginning of the conversation.
 fn session(credential: Option<&str>, conversation: &str) -> String {
-    // The zero byte separates the end of a credential from the beginning of a session.
+    // The zero byte separates the credential from the session.
     let identity = [credential.unwrap_or_default().as_bytes(), &[0], conversation.as_bytes()].concat();
     let mut digits = sha256_hex(&identity);
     digits.truncate(SESSION_DIGITS);

@@ -1,4 +1,4 @@
-//! A reply while its bytes pass: read as it arrives, and judged at its end, when its call is over.
+//! Reads a reply as it arrives, and judges it when its call has ended.
 
 pub(crate) mod stream;
 mod sure;

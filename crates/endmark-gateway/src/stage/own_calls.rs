@@ -1,5 +1,5 @@
-//! Answers a model that wants to read omitted parts of capped results: its call is answered here, and the same reply
-//! is requested again, up to a limit. The client gets the reply that follows. (CX-5)
+//! Answers a model that wants to read omitted parts of capped results. The gateway answers its tool call, and
+//! requests the reply again, up to a limit. The client gets only the reply that follows. (CX-5)
 
 use std::pin::pin;
 
@@ -19,26 +19,26 @@ use crate::shaping::{READ_TOOL, read};
 use crate::stage::observe::whole::Observed;
 use crate::work::{self, LARGE_BYTES};
 
-/// How often a model may read before it gives its reply. Each time costs a call with the whole conversation.
+/// How often a model may read before it replies. Each time costs a call with the complete conversation.
 const MAX_READS: u32 = 4;
 
-/// The result of a client's tool call that arrived with one that is answered here. The client never gets that call,
-/// since the model has not yet read what it decides by. Nothing is lost: the model can make it again.
+/// The result for a client's tool call that arrived together with a call of `endmark_read`. The client never
+/// gets that call, because the model made it before it had read the result. The model can make it again.
 const NOT_RUN: &str = "This call was not run: it came together with a call of endmark_read, whose result you have now. \
     Make it again if it is still needed.";
 
-/// The text after the last results.
+/// Appended to the last results.
 const NOTHING_MORE: &str = "\n[This was the last part that can be read now.]";
 
 /// A reply after the search for calls of `endmark_read`.
 pub(crate) enum Reading<R> {
-    /// It had such calls. They are answered, and the next reply is to be requested.
+    /// The reply contained such calls. They are answered, and the next reply must be requested.
     Answered(Box<Exchange>),
-    /// It had none.
+    /// The reply contained no such calls.
     Reply(R),
 }
 
-/// Answers the calls of `endmark_read` in a whole reply.
+/// Answers the calls of `endmark_read` in a reply that is not streamed.
 ///
 /// # Errors
 /// [`Refusal`] if the model does not stop reading.
@@ -60,11 +60,11 @@ fn calls_it(choices: &[Choice]) -> bool {
     choices.iter().flat_map(|choice| &choice.tool_calls).any(|call| call.name == READ_TOOL.name)
 }
 
-/// Answers the calls of `endmark_read` in a stream. It is held back until it has ended: what a client got cannot be
-/// taken back, and a model may call the tool at the very end.
+/// Answers the calls of `endmark_read` in a stream. The stream is held back until it has ended, because a
+/// model may call the tool at the very end, and nothing that a client has received can be withdrawn.
 ///
 /// # Errors
-/// [`Refusal`] if the model does not stop reading, or its reply is larger than can be held.
+/// [`Refusal`] if the model does not stop reading, or its reply exceeds the memory limit.
 pub(crate) async fn in_stream(
     mut exchange: Box<Exchange>,
     answer: Response<AnyBody>,
@@ -91,14 +91,14 @@ pub(crate) async fn in_stream(
 struct Spoken {
     bytes: Vec<u8>,
     reader: Box<dyn Reader>,
-    /// The data of its events.
+    /// The data of the events.
     events: Vec<String>,
     ending: Ending,
-    /// The memory that it uses.
+    /// The memory reserved for the stream.
     holding: Holding,
 }
 
-/// Reads a stream up to its end. One that breaks off is kept as received: recovery is decided where it is read again.
+/// Reads a stream to its end. If it breaks off, it is returned as received; recovery is decided when it is read again.
 async fn spoken(exchange: &Exchange, body: AnyBody) -> Result<Spoken, Refusal> {
     let (gateway, limits) = (&exchange.gateway, &exchange.gateway.settings.limits);
     let mut upstream = Patient::new(body, limits.idle, exchange.client.deadline);
@@ -121,7 +121,7 @@ async fn spoken(exchange: &Exchange, body: AnyBody) -> Result<Spoken, Refusal> {
         if large.is_none() && spoken.bytes.len() + data.len() >= LARGE_BYTES {
             large = Some(work::large(LARGE_BYTES).await);
         }
-        // The bytes that are read are kept twice.
+        // The bytes are stored twice: raw, and as events.
         let has_room = spoken.holding.grow(data.len() * 2) && spoken.bytes.len() <= limits.reply_bytes;
         if decoder.push(&data).is_err() || !has_room {
             exchange.calls.watch.end(Ended::Failed);
@@ -129,7 +129,7 @@ async fn spoken(exchange: &Exchange, body: AnyBody) -> Result<Spoken, Refusal> {
         }
         spoken.bytes.extend_from_slice(&data);
         while let Some(frame) = decoder.next_frame() {
-            // Unreadable data is not a call. It is handled when the stream is read again.
+            // Data that cannot be parsed is not a call. It is handled when the stream is read again.
             let is_end = spoken.reader.frame(&frame).is_ok_and(|event| event.done || event.error.is_some());
             spoken.events.extend(frame.data);
             if is_end {
@@ -139,7 +139,7 @@ async fn spoken(exchange: &Exchange, body: AnyBody) -> Result<Spoken, Refusal> {
     }
 }
 
-/// Returns the exchange with a request that continues from the answers to these calls.
+/// Returns the exchange with a request that continues after the answers to these calls.
 async fn answered(mut exchange: Box<Exchange>, turn: Option<&Turn>) -> Result<Box<Exchange>, Refusal> {
     let watch = std::sync::Arc::clone(&exchange.calls.watch);
     let refuse = |why| {
@@ -174,7 +174,7 @@ async fn answered(mut exchange: Box<Exchange>, turn: Option<&Turn>) -> Result<Bo
     let next = exchange.attempt.request.going_on(turn, &answers);
     let next = next.ok_or_else(cannot_go_on)?;
     exchange.attempt.request = if is_last { next.withdrawing(&READ_TOOL) } else { next };
-    // The original request does not have what was read.
+    // The original request does not contain the parts that were read.
     (exchange.attempt.may_condense, exchange.attempt.uncondensed) = (false, None);
     let (request, round, calls) = (&exchange.client.id, exchange.attempt.rounds_of_reading, answers.len());
     tracing::info!(request, round, calls, "the model reads what was left out of a result");

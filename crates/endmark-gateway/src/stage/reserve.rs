@@ -1,5 +1,5 @@
-//! What must exist before the first byte is sent upstream: the record of a request's calls, and the list of its
-//! secrets.
+//! Creates what must exist before the first byte is sent upstream: the record of a request's calls, and the
+//! list of its secrets.
 
 use tokio::time::Instant;
 
@@ -11,9 +11,9 @@ use crate::recovery::StorePatience;
 use crate::rescue::Refusal;
 use crate::upstream::{of_changed_body, retries_of_client};
 
-/// Makes the record of a request's calls. From here on every call is noted before it is made.
+/// Creates the record of a request's calls. From now on, every call is recorded before it is made.
 ///
-/// It is on the heap, since it is passed from stage to stage.
+/// The record is boxed, because it is passed from stage to stage.
 ///
 /// # Errors
 /// [`Refusal::Budget`] if a budget does not admit the request.
@@ -29,7 +29,7 @@ pub(crate) async fn reserve(shaped: Shaped) -> Result<Box<Exchange>, Refusal> {
     Ok(exchange)
 }
 
-/// Holds the first call, and makes the request a closing one if it is the last of its session.
+/// Reserves the first call. If it is the last one of its session, turns the request into a closing request.
 async fn admitted(exchange: &mut Exchange) -> Result<(), Refusal> {
     let request = &exchange.attempt.request;
     let first = exchange.calls.reserve_first(&request.view().model, request).await;
@@ -79,7 +79,7 @@ fn opened(shaped: Shaped) -> Box<Exchange> {
         tool_schemas: ToolSchemas::default(),
         attempt: Attempt {
             request: admitted.request,
-            // The compressed bytes are those before the change.
+            // The compressed bytes are valid only for an unchanged request.
             encoded: admitted.encoded.filter(|_| !changed.is_any()),
             destination,
             fallback: admitted.fallback,

@@ -1,4 +1,4 @@
-//! What is recorded about a reply after recovery.
+//! Records the outcome of a reply after recovery.
 
 pub(crate) mod stream;
 pub(crate) mod whole;

@@ -1,4 +1,4 @@
-//! Changes a request before any of it is sent upstream.
+//! Changes a request before it is sent upstream.
 
 mod history;
 mod passing;
@@ -14,22 +14,22 @@ use crate::ledger::Calls;
 use crate::rescue::Refusal;
 use crate::shaping::{CappedRequest, Compaction, Condensed, Subject, Summariser, cap_results, compact};
 
-/// A request as it is sent upstream.
+/// A request as it will be sent upstream.
 pub(crate) struct Shaped {
     pub(super) identified: Identified,
     /// The record of its calls, if it already exists.
     pub(super) calls: Option<Calls>,
     pub(super) changed: Changed,
-    /// The request before its older part was condensed, if it was.
+    /// The request before its older part was condensed, if that happened.
     pub(super) uncondensed: Option<Request>,
-    /// Whether it may be condensed if its provider refuses it for length.
+    /// Whether the request may be condensed if the provider refuses it as too long.
     pub(super) may_condense: bool,
 }
 
-/// Makes the necessary changes, if the mode permits: calls that no server can read, results that are too large, and
-/// an older part that is too long.
+/// Makes the necessary changes, if the mode permits them. Repairs calls that no server can parse, caps large
+/// results, and condenses the older part if the history is too long.
 /// # Errors
-/// [`Refusal::BadRequest`] if the header that requests it cannot be read.
+/// [`Refusal::BadRequest`] if the header that controls compaction is invalid.
 pub(crate) async fn shape(mut identified: Identified) -> Result<Shaped, Refusal> {
     let mut changed = Changed::default();
     let mut uncondensed = None;
@@ -47,7 +47,7 @@ pub(crate) async fn shape(mut identified: Identified) -> Result<Shaped, Refusal>
         Wish::Settings => mends && identified.admitted.gateway.settings.compact.window.enabled,
         Wish::Off => false,
     };
-    // Only a summary by a model needs a record of calls before the request has one.
+    // The record of calls is needed now only if a model writes the summary.
     let asks = may_condense && identified.admitted.destination.summary.is_some();
     let calls = asks.then(|| identified.calls());
     let subject = identified.subject(calls.as_ref());
@@ -73,12 +73,12 @@ pub(crate) async fn shape(mut identified: Identified) -> Result<Shaped, Refusal>
     Ok(Shaped { identified, calls, changed, uncondensed, may_condense })
 }
 
-/// What a client wants of compaction.
+/// The compaction that a client wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wish {
     On,
     Off,
-    /// The value of the settings.
+    /// As the settings define.
     Settings,
 }
 

@@ -1,8 +1,9 @@
 //! Polls a connection again at once if it wakes itself while it runs.
 //!
-//! The body of a request goes through a channel to its reader, and the end of a reply admits the next request. Both
-//! happen within the connection's task, which wakes itself. The runtime would queue such a task again and wake
-//! another thread for it, several times a request, for more than all other costs of a small request.
+//! The body of a request goes through a channel to its reader, and the end of a reply admits the next
+//! request. Both happen inside the connection's task, which thereby wakes itself. The runtime would queue the
+//! task again and wake another thread, several times per request. This would cost more than all other work
+//! for a small request.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,23 +12,23 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use super::companion::{Turn, ask_woken};
 
-/// It waits. Waking it wakes its task.
+/// The future waits. Waking it wakes the task.
 const WAITING: u8 = 0;
-/// It runs.
+/// The future is running.
 const RUNNING: u8 = 1;
-/// It runs, and was woken since it was polled.
+/// The future is running, and was woken since it was polled.
 const WOKEN: u8 = 2;
 
-/// How often a connection that wakes itself is polled again before other tasks have their turn.
+/// How often a connection that wakes itself is polled again before other tasks run.
 const MAX_POLLS_IN_TURN: usize = 32;
 
-/// A future that is polled again at once if it was woken while it ran.
+/// Polls a future again at once if it was woken while it ran.
 pub(crate) struct Again<F> {
     future: Pin<Box<F>>,
     bell: Option<(Arc<Bell>, Waker)>,
 }
 
-/// Wakes the future.
+/// The waker of the future.
 struct Bell {
     state: AtomicU8,
     task: Waker,
@@ -75,7 +76,7 @@ impl<F: Future> Future for Again<F> {
         let mut is_woken = true;
         for _ in 0..MAX_POLLS_IN_TURN {
             if is_woken {
-                // Whatever woke it happened before this poll.
+                // Every wake so far happened before this poll, which covers it.
                 bell.state.swap(RUNNING, Ordering::AcqRel);
                 if let Poll::Ready(done) = this.future.as_mut().poll(&mut Context::from_waker(waker)) {
                     return Poll::Ready(done);

@@ -1,9 +1,9 @@
-//! Work that runs beside a connection, and in its turn.
+//! Runs the work of an upstream connection inside the client connection that waits for it.
 //!
-//! A connection to an upstream is driven by a task of its own, since it outlives a request. But a client's connection
-//! mostly waits for that task, part for part. The runtime would pass each part between the two tasks, and wake
-//! another thread every few times. So a task that is woken within the turn of a client's connection
-//! ([`Again`](super::again::Again)) is polled there, and its own task does the rest.
+//! An upstream connection has its own task, because it outlives a request. But a client's connection waits
+//! for that task at every part. The runtime would pass each part between the two tasks, and often wake
+//! another thread. So if a client's connection ([`Again`](super::again::Again)) wakes such a task while it is
+//! polled, the task's work is polled there. At all other times, the task itself polls the work.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -13,15 +13,15 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use hyper::rt::Executor;
 
-/// The work that is spawned beside a connection.
+/// The work of an upstream connection.
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 thread_local! {
-    /// Companions woken in the turn of this thread; `None` outside of one.
+    /// Companions that were woken while a connection is polled on this thread; `None` otherwise.
     static WOKEN: RefCell<Option<Vec<Arc<Companion>>>> = const { RefCell::new(None) };
 }
 
-/// Spawns work that also runs in the turns of connections.
+/// Spawns work that can also be polled inside connections.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct BesideConnections;
 
@@ -36,13 +36,13 @@ impl Executor<Work> for BesideConnections {
     }
 }
 
-/// Work, wherever it runs.
+/// Work that may be polled by its own task or inside a connection.
 struct Companion {
-    /// `None` once it is over.
+    /// The work; `None` once it has ended.
     work: Mutex<Option<Work>>,
-    /// Whether it waits to be polled in a turn.
+    /// Whether a connection is about to poll the work.
     is_awaited: AtomicBool,
-    /// Its own task, once that has run.
+    /// Wakes the work's own task, once that has run.
     task: OnceLock<Waker>,
 }
 
@@ -56,28 +56,28 @@ impl Companion {
             }
             true
         });
-        // A thread that ends has no turn.
+        // A thread that is ending does not poll connections.
         if !is_turn.unwrap_or(false) {
             self.send_home();
         }
     }
 
-    /// Lets its own task do it.
+    /// Leaves the work to its own task.
     fn send_home(&self) {
-        // A task that has not run yet will run.
+        // A task that has not run yet will run anyway.
         if let Some(task) = self.task.get() {
             task.wake_by_ref();
         }
     }
 
-    /// Polls it in a turn.
+    /// Polls the work inside a connection.
     fn ask(self: Arc<Self>) {
-        // A wake from now on counts again.
+        // Clear the flag first, so that a wake during the poll counts again.
         self.is_awaited.swap(false, Ordering::AcqRel);
         let work = match self.work.try_lock() {
             Ok(work) => work,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Its own task is running it.
+            // The work's own task is polling it.
             Err(TryLockError::WouldBlock) => return self.send_home(),
         };
         if poll(work, &Waker::from(Arc::clone(&self))).is_ready() {
@@ -86,12 +86,12 @@ impl Companion {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Work>> {
-        // Work that panics is dropped before the lock is released.
+        // If the work panics, it is dropped before the lock is released.
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Polls the work. Ready once it is over.
+/// Polls the work. Returns ready once it has ended.
 fn poll(mut work: MutexGuard<'_, Option<Work>>, waker: &Waker) -> Poll<()> {
     let Some(mut open) = work.take() else { return Poll::Ready(()) };
     let polled = open.as_mut().poll(&mut Context::from_waker(waker));
@@ -111,7 +111,7 @@ impl Wake for Companion {
     }
 }
 
-/// The task of some work, while that continues.
+/// The task that owns the work.
 struct Home {
     companion: Arc<Companion>,
     waker: Waker,
@@ -129,26 +129,26 @@ impl Future for Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        // The work holds its waker, and would hold itself.
+        // Drop the work, because it contains its own waker and would otherwise keep itself alive.
         let work = self.companion.lock().take();
         drop(work);
     }
 }
 
-/// The turn of a connection: companions that it wakes on this thread wait to be polled in it.
+/// A scope in which a connection is polled. Companions that it wakes on this thread are polled in the scope.
 pub(super) struct Turn {
-    /// The companions of the enclosing turn; usually none.
+    /// The companions of the enclosing scope; usually `None`.
     outer: Option<Vec<Arc<Companion>>>,
 }
 
 impl Turn {
-    /// Begins a turn.
+    /// Begins a scope.
     pub(super) fn begin() -> Self {
         Self { outer: WOKEN.replace(Some(Vec::new())) }
     }
 }
 
-/// Polls the companions woken in the current turn of this thread. Returns whether there were any.
+/// Polls the companions that were woken in this thread's current scope. Returns whether there were any.
 pub(crate) fn ask_woken() -> bool {
     let woken = WOKEN.with_borrow_mut(|woken| woken.as_mut().map(std::mem::take)).unwrap_or_default();
     let is_any = !woken.is_empty();
@@ -218,7 +218,7 @@ mod tests {
             BesideConnections.execute(Box::pin(async move {
                 let mut told = Some(told);
                 poll_fn(|context| {
-                    // It keeps its own waker, as a task that waits for a socket does.
+                    // Keep the waker, like a task that waits for a socket.
                     if let Some(told) = told.take() {
                         let _ = told.send(context.waker().clone());
                     }
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(asked.load(Ordering::SeqCst), 2);
         waker.wake_by_ref();
         drop(turn);
-        // The rest is for its own task.
+        // The remaining polls are left to the work's own task.
         assert_eq!(asked.load(Ordering::SeqCst), 2);
         while asked.load(Ordering::SeqCst) < 3 {
             tokio::task::yield_now().await;

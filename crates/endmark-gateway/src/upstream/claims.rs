@@ -1,4 +1,4 @@
-//! Statements in Endmark's name by an ordinary upstream, in a body.
+//! Removes `endmark` objects from the bodies of ordinary upstreams, which must not speak for this gateway.
 
 use std::sync::LazyLock;
 
@@ -6,17 +6,18 @@ use endmark_wire::edit::Edits;
 use endmark_wire::sse::Frame;
 use memchr::memmem::Finder;
 
-/// Where Endmark discloses recovery: next to the provider's own fields, and in an event of Responses within its
-/// response.
+/// Where Endmark discloses recovery: next to the provider's own fields, and in Responses events inside the
+/// response object.
 const PLACES: [&str; 2] = ["endmark", "response.endmark"];
 
-/// What any spelling of the name in JSON contains: its letters may be escaped, and have the codes 61 to 72.
-/// They are looked for in each event of each stream: to prepare a search costs as much as to search an event.
+/// The texts of which each spelling of the name in JSON contains one: its letters may be escaped with the
+/// codes 61 to 72. Every event is searched, and preparing a search would cost as much as the search, so it is
+/// done once.
 static TRACES: LazyLock<[Finder<'static>; 3]> =
     LazyLock::new(|| ["endmark", "\\u006", "\\u007"].map(Finder::new));
 
-/// Returns the document without an `endmark` object, which a client would take for this gateway's own. Returns `None`
-/// if there is nothing to remove: nearly all documents pass unchanged.
+/// Returns the document without an `endmark` object, which a client would attribute to this gateway. Returns
+/// `None` if there is nothing to remove, as in nearly all documents.
 pub(crate) fn without_claims(json: &[u8]) -> Option<Vec<u8>> {
     if TRACES.iter().all(|trace| trace.find(json).is_none()) {
         return None;
@@ -29,7 +30,7 @@ pub(crate) fn without_claims(json: &[u8]) -> Option<Vec<u8>> {
     (!places.is_empty()).then(|| edits.finish())
 }
 
-/// As `without_claims`, for an event of a stream.
+/// Like `without_claims`, for an event of a stream.
 pub(crate) fn frame_without_claims(frame: Frame) -> Frame {
     match frame.data.as_ref().and_then(|data| without_claims(data.as_bytes())) {
         Some(data) => Frame::read(frame.with_data(&data)),

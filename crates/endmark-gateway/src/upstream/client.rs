@@ -1,4 +1,4 @@
-//! The client for upstream calls: no redirects, no hidden decoding, all timeouts set.
+//! The HTTP client for upstream calls. It follows no redirects, does not decode silently, and has all timeouts set.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -22,35 +22,38 @@ use crate::causes::with_causes;
 use crate::settings::Upstream;
 use crate::turn::BesideConnections;
 
-/// Shorter than the idle timeouts of common servers and load balancers, so that a pooled connection is rarely closed
-/// during a request.
+/// Idle time after which a pooled connection is closed. It is shorter than the idle timeouts of common
+/// servers and load balancers, so a connection is rarely closed during a request.
 const POOL_IDLE: Duration = Duration::from_secs(55);
 
-/// The longest head of a response, in bytes.
+/// Maximum size of a response's head in bytes.
 const HEAD_LIMIT_BYTES: u32 = 32 * 1024;
 
-/// Bytes of a response that the HTTP library may hold; a head must fit. It holds less of a body, see `link`. It
-/// accepts more of a request only while it holds less than this.
+/// The HTTP library's buffer for a response in bytes. The head must fit; for the body, `link` reduces the
+/// buffer. The library accepts more of a request only while it has less than this to send.
 pub(crate) const HTTP1_BUFFER: usize = HEAD_LIMIT_BYTES as usize;
 
-/// The most fields of a response's head. Proxies add some to the provider's, and hundreds are a fault.
+/// Maximum fields in a response's head. Proxies add some to the provider's; hundreds indicate a fault.
 const HTTP1_FIELDS: usize = 256;
 
-/// What an HTTP/2 upstream may send ahead of a client that does not read: as much as a socket's buffers.
+/// How many bytes of a stream an HTTP/2 upstream may send to a client that does not read, as much as a
+/// socket's buffers.
 const HTTP2_STREAM_WINDOW: u32 = 128 * 1024;
 
-/// For all streams of one connection together: enough that no slow client delays the others.
+/// The same limit for all streams of a connection together. It is large enough that a slow client does not
+/// delay others.
 const HTTP2_CONNECTION_WINDOW: u32 = 256 * HTTP2_STREAM_WINDOW;
 
-/// A connection with streams in progress that does not answer a ping is lost, and only this shows it.
+/// Ping interval for connections with streams in progress. Only a missing reply to a ping shows that such a
+/// connection is lost.
 const HTTP2_PING: Duration = Duration::from_secs(30);
 
-/// Sends requests to upstreams, each over connections of its own.
+/// Sends requests to upstreams, each over its own connections.
 pub(crate) struct Client {
     of: BTreeMap<String, Reach>,
 }
 
-/// How one upstream is reached.
+/// The connections to one upstream.
 struct Reach {
     inner: legacy::Client<Connector, AnyBody>,
     connector: Connector,
@@ -59,13 +62,13 @@ struct Reach {
 /// Why an upstream did not respond.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UpstreamError {
-    /// It was unreachable, or disconnected before the head of its response.
+    /// The upstream was unreachable, or disconnected before the head of its response.
     #[error("{0}")]
     Unreachable(String),
-    /// It responded, and the response cannot be read. It had the request, and may have processed it.
+    /// The response cannot be read. The upstream has received the request, and may have processed it.
     #[error("{0}")]
     Unreadable(String),
-    /// It accepted the request and did not begin to respond.
+    /// The upstream accepted the request but did not begin to respond in this time.
     #[error("no answer began within {0:?}")]
     Silent(Duration),
 }
@@ -82,7 +85,7 @@ impl UpstreamError {
 }
 
 impl Client {
-    /// Makes a client for these upstreams. Without certificate authorities in the system, only plain HTTP works.
+    /// Creates a client for these upstreams. If the system has no certificate authorities, only plain HTTP works.
     pub(crate) fn new(upstreams: &[Upstream]) -> Result<Self, ClientError> {
         let system = SystemAuthorities::read(upstreams)?;
         let mut of = BTreeMap::new();
@@ -104,8 +107,8 @@ impl Client {
         Ok(Self { of })
     }
 
-    /// Sends a request to this upstream and waits at most `first_byte` for the head of the response, whose headers
-    /// are those that a client may get.
+    /// Sends a request to this upstream, and waits at most `first_byte` for the head of the response. The
+    /// returned headers are only those that a client may get.
     pub(crate) async fn send(
         &self,
         upstream: &Upstream,
@@ -120,7 +123,7 @@ impl Client {
         }
         let (method, connection) = (request.method().clone(), capture_connection(&mut request));
         match tokio::time::timeout(first_byte, reach.inner.request(request)).await {
-            // After it come the bytes of another protocol, and no response.
+            // This status is followed by another protocol instead of a response.
             Ok(Ok(response)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 Err(UpstreamError::Unreadable(format!(
                     "it switches to another protocol ({}), which was not requested",
@@ -134,7 +137,7 @@ impl Client {
                 let headers = std::mem::take(response.headers_mut());
                 *response.headers_mut() = from_upstream(headers, upstream);
                 let is_refusal = !response.status().is_success();
-                // The client gets a response of the gateway's, with its framing.
+                // The client gets the response with the gateway's own framing.
                 match std::mem::replace(response.version_mut(), Version::HTTP_11) {
                     Version::HTTP_2 => Ok(response.map(|body| Unreset::new(body, is_refusal).boxed_unsync())),
                     _ => Ok(response.map(passing)),
@@ -146,8 +149,8 @@ impl Client {
     }
 }
 
-/// Checks that no reader can find another end of the response than the HTTP library does. If one could, the
-/// connection is not used again.
+/// Checks that every reader finds the same end of the response as the HTTP library. If a reader might not,
+/// the connection is not used again.
 fn check_framing(
     method: &Method,
     response: &mut Response<Incoming>,
@@ -171,10 +174,10 @@ fn check_framing(
     Ok(())
 }
 
-/// Returns what an error of the client says about the upstream. An unreadable head is still a response.
+/// Converts an error of the HTTP client. An unreadable head still counts as a response.
 fn failure(error: &(dyn Error + 'static)) -> UpstreamError {
     let causes = || std::iter::successors(Some(error), |error| (*error).source());
-    // A fault found here, not reported by the other end.
+    // The library found this fault itself; the other side did not report it.
     if causes().any(|cause| cause.downcast_ref::<h2::Error>().is_some_and(h2::Error::is_library)) {
         return UpstreamError::Unreadable(format!(
             "its head is over {HEAD_LIMIT_BYTES} bytes (a fixed limit), or it is not HTTP/2: {}",
@@ -190,24 +193,24 @@ fn failure(error: &(dyn Error + 'static)) -> UpstreamError {
     }
 }
 
-/// Why a body was not read to its end.
+/// Why a body could not be read to its end.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
-    /// It exceeds the limit.
+    /// The body exceeds the limit.
     #[error("it is over {0} bytes")]
     TooLong(usize),
-    /// No byte arrived for that long.
+    /// No byte arrived for this long.
     #[error("nothing came for {0:?}")]
     Stalled(Duration),
-    /// It ended well as HTTP, but within JSON.
+    /// The HTTP body ended normally, but in the middle of JSON.
     #[error("its JSON ends too early, after {0} bytes")]
     CutShort(usize),
-    /// The sender broke off.
+    /// The sender closed the connection.
     #[error("it broke off: {0}")]
     Broken(BodyError),
 }
 
-/// Reads a body of at most `cap` bytes, with at most `idle` between its parts.
+/// Reads a body of at most `cap` bytes. Pauses are limited to `idle`.
 pub(crate) async fn read_whole<B>(body: B, cap: usize, idle: Duration) -> Result<Bytes, ReadError>
 where
     B: Body<Data = Bytes> + Unpin,
@@ -219,17 +222,17 @@ where
     }
 }
 
-/// The read part of a body that may be longer than its limit.
+/// The result of reading a body that may exceed a limit.
 pub(crate) enum Read<B> {
-    /// All of it.
+    /// The complete body.
     Whole(Bytes),
-    /// Its beginning, and the body that continues from there.
+    /// The beginning of the body, and the body that continues after it.
     Longer(Bytes, B),
-    /// The same, if there is no memory for more of it.
+    /// The same, because there is no memory for more.
     NoRoom(Bytes, B),
 }
 
-/// Reads a body until it ends or exceeds `cap` bytes, with at most `idle` between its parts. The bytes are counted in
+/// Reads a body until it ends or exceeds `cap` bytes. Pauses are limited to `idle`. The bytes are reserved in
 /// `holding`, if given.
 pub(crate) async fn read_up_to<B>(
     mut body: B,
@@ -266,10 +269,10 @@ where
     }
 }
 
-/// The received bytes of a body. Most arrive in one part, which is kept without a copy.
+/// The received bytes of a body. Most bodies arrive in one part, which is not copied.
 #[derive(Default)]
 struct Gathered {
-    /// The only part, until there is a second one.
+    /// The only part, until a second one arrives.
     only: Bytes,
     parts: BytesMut,
 }

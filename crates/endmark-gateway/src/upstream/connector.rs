@@ -1,4 +1,4 @@
-//! Connections to one upstream: direct or through a proxy, plain or over TLS, with HTTP/2 if supported.
+//! Connections to one upstream: direct or through a proxy, plain or with TLS, and with HTTP/2 if supported.
 
 use std::future::Future;
 use std::io;
@@ -21,13 +21,13 @@ use super::link::Link;
 use crate::body::BodyError;
 use crate::settings::{Authorities, Proxy, Upstream};
 
-/// The time limit of TCP, the proxy and TLS together. A host that is up answers each within one round trip.
+/// Time limit for TCP, the proxy and TLS together. A host that is up answers each of them within one round trip.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why connections to an upstream cannot be prepared.
+/// Why the gateway cannot prepare connections to an upstream.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// TLS cannot be set up.
+    /// TLS cannot be initialised.
     #[error("TLS cannot be set up: {0}")]
     Tls(#[from] rustls::Error),
     /// The certificate authorities that the environment names cannot be read.
@@ -44,7 +44,7 @@ pub struct Connector {
     authorization: Option<HeaderValue>,
 }
 
-/// The connection to the upstream, without its TLS.
+/// Connects to the upstream, without TLS to the upstream itself.
 #[derive(Clone)]
 struct Way {
     tcp: HttpConnector,
@@ -53,18 +53,18 @@ struct Way {
 
 struct Detour {
     proxy: Proxy,
-    /// For the connection to the proxy.
+    /// Connects to the proxy.
     connector: HttpsConnector<HttpConnector>,
 }
 
-/// The system's certificate authorities, read once for all upstreams, and only if one of them needs them: that takes most of
-/// the time of a start.
+/// The system's certificate authorities. They are read once for all upstreams, and only if one needs them,
+/// because reading them takes most of the start-up time.
 #[derive(Clone)]
 pub(crate) struct SystemAuthorities(Arc<RootCertStore>);
 
 impl SystemAuthorities {
-    /// Reads them for these upstreams. Where the system has none, only plain HTTP works, and upstreams with authorities of their
-    /// own.
+    /// Reads the system's authorities for these upstreams. If the system has none, only plain HTTP and
+    /// upstreams with their own authorities work.
     pub(crate) fn read(upstreams: &[Upstream]) -> Result<Self, ClientError> {
         let is_https = |uri: &Uri| uri.scheme_str() == Some("https");
         let needs_tls = |upstream: &Upstream| {
@@ -120,7 +120,7 @@ impl Connector {
             let builder = HttpsConnectorBuilder::new().with_tls_config(tls.clone()).https_or_http();
             Arc::new(Detour { proxy, connector: builder.enable_http1().wrap_connector(tcp.clone()) })
         });
-        // With a plain proxy, each request has the credentials. In a tunnel, its head had them.
+        // A proxy for plain HTTP needs the credentials in each request. A tunnel needs them only when it is opened.
         let is_plain = upstream.base_url.origin().scheme_str() == Some("http");
         let authorization =
             upstream.proxy.as_ref().filter(|_| is_plain).and_then(Proxy::authorization).cloned();
@@ -199,7 +199,7 @@ impl Service<Uri> for Way {
 /// An established connection to an upstream.
 pub(super) struct Path {
     stream: MaybeHttpsStream<TokioIo<TcpStream>>,
-    /// Whether a proxy is at the other end, which needs the full address of each request.
+    /// Whether the other end is a proxy, which needs the complete URL of each request.
     reads_requests: bool,
 }
 

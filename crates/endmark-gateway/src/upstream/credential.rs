@@ -12,34 +12,34 @@ use http::{HeaderMap, Uri, header};
 use super::headers::KEYS;
 use crate::query::credentials_in;
 
-/// Characters of a secret's hash: 64 bits suffice to separate clients.
+/// Number of digits of a secret's hash. 64 bits suffice to distinguish clients.
 const DIGITS: usize = 16;
 
-/// Upstreams differ in whether they want padding, so both spellings are one secret.
+/// Upstreams differ in whether they require padding, so both spellings count as the same secret.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// The client of a request. Sessions, budgets, kept outputs and ids of responses belong to it.
+/// The client of a request. It owns sessions, budgets, kept outputs and ids of responses.
 ///
-/// It is the name of a key of the gateway's own, which stays the same when the key is rotated. Without such a key it
-/// is a hash of the secret, wherever that is and however its scheme is spelled. A client with several secrets is the
-/// hash of all of them: no client that knows only one of them is taken for it. Claims in tokens are not read, since
-/// only their issuer can verify them.
+/// If the request has one of the gateway's own keys, the client is the name of the key, which stays the same
+/// when the key is rotated. Otherwise it is a hash of the secret, whatever header contains it and however the
+/// scheme is spelt. A client with several secrets is the hash of all of them, so a client that knows only one
+/// is not mistaken for it. Claims in tokens are not read, because only their issuer can verify them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Credential(Arc<str>);
 
-/// Why the client of a request is unclear if a budget applies. With another spelling for each request, one client
-/// would count as many.
+/// Why the client of a request is ambiguous although a budget applies. If it were accepted, a client could
+/// spell its secret differently in each request and count as many clients.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UnclearCredential {
-    /// It has two secrets.
+    /// The request contains two secrets.
     #[error(
         "the request has two different secrets, in {0} and in {1}, and a budget applies to its client: send only one of them"
     )]
     TwoSecrets(Cow<'static, str>, Cow<'static, str>),
-    /// It has a value that is not one token, such as `Bearer Bearer KEY` or `Bearer "KEY"`.
+    /// A value is not a single token, for example `Bearer Bearer KEY` or `Bearer "KEY"`.
     #[error(
         "the secret in {0} is not a token of letters, digits and `-._~+/`, with `=` at its end, and a budget applies to its \
          client: send the key alone, as in `Authorization: Bearer KEY`"
@@ -48,16 +48,16 @@ pub(crate) enum UnclearCredential {
 }
 
 impl Credential {
-    /// Returns the client with a key of the gateway's own.
+    /// Returns the client that one of the gateway's own keys identifies.
     pub(crate) fn of_own_key(identity: Arc<str>) -> Self {
         Self(identity)
     }
 
-    /// Returns the client of a request: by its key of the gateway's own, otherwise by its secrets.
+    /// Returns the client of a request: identified by one of the gateway's own keys, or otherwise by its secrets.
     ///
     /// # Errors
-    /// [`UnclearCredential`] if it has no such key, a budget applies, and the request has different secrets or an
-    /// invalid one.
+    /// [`UnclearCredential`] if the request has no such key, a budget applies, and the request contains
+    /// different secrets or an invalid one.
     pub(crate) fn of_request(
         own_key: Option<Self>,
         headers: &HeaderMap,
@@ -67,10 +67,10 @@ impl Credential {
         own_key.map_or_else(|| Self::of(headers, uri, budget_applies), |own_key| Ok(Some(own_key)))
     }
 
-    /// Returns the client with the secrets in these headers and in the query of the address. Cookies count only
-    /// without any other secret, since servers set them for all clients.
+    /// Returns the client that the secrets in these headers and in the query identify. Cookies count only if
+    /// there is no other secret, because servers set them for all clients.
     /// # Errors
-    /// [`UnclearCredential`] if it must have one secret, and has different ones or one that is not a token.
+    /// [`UnclearCredential`] if `needs_one` is true, and there are different secrets or one that is not a token.
     fn of(headers: &HeaderMap, uri: &Uri, needs_one: bool) -> Result<Option<Self>, UnclearCredential> {
         let in_headers = KEYS.into_iter().flat_map(|(name, _)| {
             let place = Cow::Borrowed(name);
@@ -89,7 +89,7 @@ impl Credential {
             secrets.push((place, if is_basic { of_basic(secret) } else { secret }));
         }
         secrets.retain(|(_, secret)| !secret.is_empty());
-        // The identity does not depend on the order of the secrets.
+        // Sort the secrets, so that the identity does not depend on their order.
         secrets.sort_by(|(_, secret), (_, other)| secret.cmp(other));
         secrets.dedup_by(|(_, secret), (_, other)| secret == other);
         match secrets.as_slice() {
@@ -117,13 +117,13 @@ impl Credential {
         Self(digits.into())
     }
 
-    /// Returns its id in the store.
+    /// Returns the client's id in the store.
     pub(crate) fn id(&self) -> &str {
         &self.0
     }
 }
 
-/// Returns the value of a header after its scheme, and whether that is Basic.
+/// Returns the value of a header without its scheme, and whether the scheme is Basic.
 fn without_scheme(value: &[u8]) -> (Cow<'_, [u8]>, bool) {
     let value = value.trim_ascii();
     let scheme_length = value.iter().position(u8::is_ascii_whitespace).unwrap_or(value.len());
@@ -135,7 +135,7 @@ fn without_scheme(value: &[u8]) -> (Cow<'_, [u8]>, bool) {
     (Cow::Borrowed(secret), is_scheme("basic"))
 }
 
-/// Whether it is one token after a scheme, as in RFC 9110 (`token68`).
+/// Whether this is a single token as in RFC 9110 (`token68`).
 fn is_token(secret: &[u8]) -> bool {
     let padding = secret.iter().rev().take_while(|byte| **byte == b'=').count();
     let signs = &secret[..secret.len() - padding];
@@ -143,7 +143,7 @@ fn is_token(secret: &[u8]) -> bool {
     !signs.is_empty() && signs.iter().all(is_sign)
 }
 
-/// Returns user and password of Basic. If one of the two is empty, it is the other.
+/// Returns the user and the password of Basic. If one of them is empty, returns the other one.
 fn of_basic(secret: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     let Ok(decoded) = BASE64.decode(&secret) else { return secret };
     let of_both = decoded.strip_prefix(b":").or_else(|| decoded.strip_suffix(b":"));

@@ -1,4 +1,4 @@
-//! An upstream that may answer a request, and how it is reached.
+//! An upstream that may answer a request, and the addresses and headers for it.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::client::{Client, UpstreamError};
 use crate::body::AnyBody;
 use crate::settings::Upstream;
 
-/// Sends requests through the client, and may change their answers: this injects faults on command.
+/// Sends requests through the client, and may change the responses. Fault injection uses it.
 pub(crate) trait Interceptor: Send + Sync {
     /// See [`Client::send`].
     fn send<'a>(
@@ -23,18 +23,18 @@ pub(crate) trait Interceptor: Send + Sync {
     ) -> Pin<Box<dyn Future<Output = Result<Response<AnyBody>, UpstreamError>> + Send + 'a>>;
 }
 
-/// Where a request is sent, and with which headers.
+/// The addresses and headers for sending a request.
 pub(crate) struct Destination {
     pub(crate) upstream: Upstream,
     /// The address of the request.
     pub(crate) uri: Uri,
-    /// The addresses of continuation requests with and without a stream: in some formats they differ.
+    /// The addresses of continuation requests without and with a stream, which differ in some formats.
     pub(crate) further: [Uri; 2],
-    /// The address of the upstream's model for summaries, if it has one.
+    /// The address of the upstream's summary model, if it has one.
     pub(crate) summary: Option<Uri>,
-    /// Their headers.
+    /// The headers of all these requests.
     pub(crate) headers: HeaderMap,
-    /// Sends its requests instead of the client, if there is one.
+    /// Sends the requests instead of the client, if set.
     pub(crate) interceptor: Option<Arc<dyn Interceptor>>,
 }
 
@@ -44,7 +44,7 @@ impl Destination {
         &self.further[usize::from(stream)]
     }
 
-    /// Makes a request with this body to one of its addresses.
+    /// Creates a request with this body to one of the addresses.
     pub(crate) fn post(&self, uri: &Uri, body: AnyBody) -> HttpRequest<AnyBody> {
         let mut request = HttpRequest::new(body);
         *request.method_mut() = Method::POST;
@@ -53,10 +53,10 @@ impl Destination {
         request
     }
 
-    /// Sends a request to its upstream.
+    /// Sends a request to the upstream.
     ///
     /// # Errors
-    /// [`UpstreamError`] if there is no answer whose head can be read.
+    /// [`UpstreamError`] if there is no response with a readable head.
     pub(crate) async fn send(
         &self,
         client: &Client,
@@ -69,9 +69,9 @@ impl Destination {
         }
     }
 
-    /// Returns a request for another upstream with a model of this one.
+    /// Converts a request for another upstream: this upstream's model replaces the client's.
     pub(crate) fn adapted(&self, request: &Request) -> Request {
-        // A request whose path cannot be made has no other upstream.
+        // A request without a valid path for another upstream is sent unchanged.
         request.elsewhere(self.upstream.model.as_deref()).unwrap_or_else(|| request.clone())
     }
 }

@@ -1,25 +1,25 @@
-//! How an HTTP/1.1 upstream states where its response ends.
+//! Determines how an HTTP/1.1 upstream declares the end of its response.
 
 use http::header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
 use http::{Method, StatusCode};
 
-/// How far an upstream's statements about the end of its response can be trusted.
+/// How reliable an upstream's declarations about the end of its response are.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Framing {
     /// Every reader finds the same end.
     Clear,
-    /// The body can be read, but another reader of the same bytes could find another end. What follows on the
-    /// connection may be the rest of this response, so nothing else may be read from there.
+    /// The body can be read, but another reader of the same bytes might find a different end. The next bytes
+    /// on the connection may belong to this response, so the connection must not be used again.
     Disputed,
     /// The body has a transfer coding that is not supported.
     Coded(String),
 }
 
 impl Framing {
-    /// Reads the statements in the headers of a response to a request with this method.
+    /// Examines the headers of a response to a request with this method.
     ///
-    /// The HTTP library decodes only `chunked`, and only as the last coding. With any other coding the body would be
-    /// passed on encoded, and without the header that names the coding.
+    /// The HTTP library decodes only `chunked`, and only as the last coding. With any other coding it would
+    /// return the body encoded, and without the header that names the coding.
     pub(super) fn of(method: &Method, status: StatusCode, headers: &HeaderMap) -> Self {
         let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
         let has_length = headers.contains_key(CONTENT_LENGTH);
@@ -45,7 +45,7 @@ impl Framing {
     }
 }
 
-/// Whether a response without a body states the length of one. Some servers send that body, too.
+/// Whether a response that has no body declares a length. Some servers also send such a body.
 fn states_bytes(headers: &HeaderMap) -> bool {
     headers.get_all(CONTENT_LENGTH).iter().any(|length| length.as_bytes().iter().any(|byte| *byte != b'0'))
 }

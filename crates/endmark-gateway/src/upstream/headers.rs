@@ -1,4 +1,4 @@
-//! The headers that pass in each direction.
+//! Selects the headers that are forwarded in each direction.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use crate::query::secret_values;
 use crate::settings::Upstream;
 
-/// Headers with a client's credentials for some provider. They are only sent to the host that they are meant for.
+/// Headers with a client's credentials for some provider. They are sent only to the host that they are meant for.
 ///
-/// As names and not as texts: a map of headers parses a text at each lookup.
+/// They are parsed header names, because looking up a text in a header map would parse it each time.
 pub(crate) static CREDENTIALS: [HeaderName; 6] = [
     header::AUTHORIZATION,
     HeaderName::from_static("x-api-key"),
@@ -24,11 +24,11 @@ pub(crate) static CREDENTIALS: [HeaderName; 6] = [
     header::COOKIE,
 ];
 
-/// Those that have only a key, with the prefix of its value.
+/// Headers that contain only a key, with the prefix of the value.
 pub(crate) const KEYS: [KeyHeader; 5] =
     [("x-api-key", ""), ("x-goog-api-key", ""), AZURE, OF_API_MANAGEMENT, BEARER];
 
-/// The headers that another host than the intended one gets. Any other header may be a secret.
+/// The headers that may be sent to another host than the intended one. Any other header may contain a secret.
 const OF_ANY_HOST: [HeaderName; 6] = [
     header::ACCEPT,
     header::CONTENT_TYPE,
@@ -38,14 +38,14 @@ const OF_ANY_HOST: [HeaderName; 6] = [
     HeaderName::from_static("x-request-id"),
 ];
 
-/// The version of Messages of a request. Anthropic refuses a request without it.
+/// The API version of a Messages request. Anthropic refuses a request without it.
 const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
-/// The current version, for a client that states none: its own upstream may not require it.
+/// The current version, for a client that sends none because its own upstream does not require it.
 const DEFAULT_ANTHROPIC_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
-/// The beta features of Messages of a request.
+/// The beta features that a Messages request uses.
 const ANTHROPIC_BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 
-/// Headers about a body, which are not true of any other.
+/// Headers about a body, which are wrong for any other body.
 const OF_THE_BODY: [HeaderName; 9] = [
     header::CONTENT_LENGTH,
     header::ETAG,
@@ -61,28 +61,28 @@ const OF_THE_BODY: [HeaderName; 9] = [
 /// Idempotency key. It must not be forwarded with a different request.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// The prefix of Endmark's own headers. They pass neither to an upstream nor from one, unless that is an Endmark as
-/// well.
+/// The prefix of Endmark's own headers. They are not forwarded in either direction, unless the upstream is
+/// another Endmark.
 const OWN: &str = "x-endmark-";
 
-/// Headers that override the method or the path at some servers. The originals were checked.
+/// Headers that override the method or the path at some servers. The gateway has checked only the originals.
 const OVERRIDES: [&str; 5] =
     ["x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"];
 
 /// A header with a key, and the prefix of its value.
 pub(crate) type KeyHeader = (&'static str, &'static str);
 
-/// Azure's header, in any format.
+/// The header of Azure, in any format.
 const AZURE: KeyHeader = ("api-key", "");
-/// The header of Azure API Management, which many companies put before their models.
+/// The header of Azure API Management, which many companies use in front of their models.
 const OF_API_MANAGEMENT: KeyHeader = ("ocp-apim-subscription-key", "");
 
 /// The header of most providers.
 const BEARER: KeyHeader = ("authorization", "Bearer ");
 
-/// Returns the headers of a client's request for the upstream: without those of the connection and Endmark's own, and
-/// with the upstream's key if it has one. The key is where the request's format has it, or where the client's was,
-/// and otherwise where the upstream's provider has it.
+/// Returns the headers of a client's request for the upstream. Headers of the connection and Endmark's own
+/// are removed. If the upstream has its own key, the key is placed where the request's format expects it, or
+/// where the client's key was, or otherwise where the upstream's provider expects it.
 pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Option<KeyHeader>) -> HeaderMap {
     let mut headers = end_to_end(client.clone());
     remove(&mut headers, |name| {
@@ -91,7 +91,7 @@ pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Opti
     without_own_keys(&mut headers);
     for (name, value) in &mut headers {
         if CREDENTIALS.contains(name) {
-            // No formatter prints them, and HTTP/2 never indexes them.
+            // This keeps formatters from printing the value and HTTP/2 from indexing it.
             value.set_sensitive(true);
         }
     }
@@ -108,14 +108,13 @@ pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Opti
     headers
 }
 
-/// Whether a server may take the request for another method or path because of this header. CGI does not distinguish
-/// `_` from `-`.
+/// Whether a server may read another method or path from this header. CGI does not distinguish `_` from `-`.
 fn is_override(name: &str) -> bool {
     let is_alike = |(one, other): (u8, u8)| one == other || (one, other) == (b'-', b'_');
     OVERRIDES.iter().any(|known| known.len() == name.len() && known.bytes().zip(name.bytes()).all(is_alike))
 }
 
-/// Removes keys of the gateway's own from headers in which no provider has keys: they are useless to an upstream.
+/// Removes the gateway's own keys from headers in which no provider expects a key. They are useless to an upstream.
 fn without_own_keys(headers: &mut HeaderMap) {
     let begin = SECRETS_BEGIN.as_bytes();
     let holds = |value: &HeaderValue| value.as_bytes().windows(begin.len()).any(|part| part == begin);
@@ -129,9 +128,9 @@ fn without_own_keys(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns the headers of a client's request for a fallback: only those that do not identify the client, and those
-/// that describe the body. Its credentials were meant for another host and are not sent, whether or not the fallback
-/// has a key.
+/// Returns the headers of a client's request for a fallback: those that describe the body, and others that do
+/// not identify the client. The client's credentials were meant for another host and are not sent, even if
+/// the fallback has no key.
 pub(crate) fn for_fallback(client: &HeaderMap, fallback: &Upstream, format: &dyn WireFormat) -> HeaderMap {
     let is_messages = format.provider() == &ANTHROPIC;
     let of_messages = |name| is_messages && [ANTHROPIC_VERSION, ANTHROPIC_BETA].contains(name);
@@ -148,11 +147,11 @@ pub(crate) fn for_fallback(client: &HeaderMap, fallback: &Upstream, format: &dyn
     for_upstream(&headers, fallback, Some(format.facts().credential))
 }
 
-/// Returns where the upstream's own key belongs.
+/// Returns the header for the upstream's own key.
 fn credential(client: &HeaderMap, upstream: &Upstream, format: Option<KeyHeader>) -> KeyHeader {
     let has = |(name, _): &KeyHeader| client.contains_key(*name);
     match format {
-        // Other servers of a provider's format may expect the key where most have it.
+        // Other servers for a provider's format may expect the key in the usual header.
         Some(own) if !has(&own) && has(&BEARER) => BEARER,
         Some(own) if !has(&own) && has(&AZURE) => AZURE,
         Some(own) => own,
@@ -162,7 +161,7 @@ fn credential(client: &HeaderMap, upstream: &Upstream, format: Option<KeyHeader>
     }
 }
 
-/// Returns what may be a secret of the sender in a request's address and headers.
+/// Returns all values in a request's URL and headers that may be secrets of the sender.
 pub(crate) fn secrets_in<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> impl Iterator<Item = Cow<'a, str>> {
     let values = CREDENTIALS.iter().flat_map(|name| headers.get_all(name));
     let in_headers = values.flat_map(|value| match String::from_utf8_lossy(value.as_bytes()) {
@@ -173,16 +172,15 @@ pub(crate) fn secrets_in<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> impl Itera
     in_headers.chain(in_query).filter(|secret| !secret.eq_ignore_ascii_case("bearer"))
 }
 
-/// Returns the parts of a credential. With its scheme, or a cookie with its name, it would only be found in that
-/// form.
+/// Returns the parts of a credential. A value with its scheme, or a cookie with its name, would be recognised
+/// only in exactly that form.
 fn secret_parts(value: &str) -> impl Iterator<Item = &str> {
     let without_names =
         value.split([' ', ';']).map(|part| part.split_once('=').map_or(part, |(_, rest)| rest));
     without_names.chain(value.split_whitespace())
 }
 
-/// Returns the headers of an upstream's response for the client. Endmark's own are stated by this gateway: only
-/// another Endmark may add to them.
+/// Returns the headers of an upstream's response for the client. Only another Endmark may add headers of Endmark.
 pub(super) fn from_upstream(headers: HeaderMap, upstream: &Upstream) -> HeaderMap {
     let mut headers = end_to_end(headers);
     if !upstream.endmark {
@@ -191,30 +189,31 @@ pub(super) fn from_upstream(headers: HeaderMap, upstream: &Upstream) -> HeaderMa
     headers
 }
 
-/// Removes headers about a body that was changed: its length, digests, validators and signatures.
+/// Removes headers about a body that was changed: length, digests, validators and signatures.
 pub(crate) fn of_changed_body(headers: &mut HeaderMap) {
     for name in OF_THE_BODY {
         headers.remove(name);
     }
 }
 
-/// As `of_changed_body`, for a replaced body, which is not a repetition of the first either.
+/// Like `of_changed_body`, for a replaced body. It is also not a repetition of the original, so the
+/// idempotency key is removed.
 pub(crate) fn of_another_body(headers: &mut HeaderMap) {
     of_changed_body(headers);
     headers.remove(IDEMPOTENCY_KEY);
 }
 
-/// Whether the body with these headers is an event stream.
+/// Whether these headers declare an event stream.
 pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
-/// Returns how long an upstream asks to wait: in milliseconds, in seconds, or until a date.
+/// Returns how long an upstream asks to wait. The headers contain milliseconds, seconds, or a date.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let word = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let number = |text: &str| text.parse::<f64>().ok().filter(|number| *number >= 0.0);
-    // OpenAI's and Anthropic's own clients prefer this one.
+    // OpenAI's and Anthropic's own clients prefer this header.
     let exact = word("retry-after-ms").and_then(number).map(|milliseconds| milliseconds / 1_000.0);
     if let Some(wait) = exact.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()) {
         return Some(wait);
@@ -229,11 +228,11 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let now = said_at
         .and_then(|date| httpdate::parse_http_date(date.trim()).ok())
         .unwrap_or_else(std::time::SystemTime::now);
-    // A past date requires no wait.
+    // A date in the past requires no wait.
     Some(moment.duration_since(now).unwrap_or_default())
 }
 
-/// Returns whether an upstream says that its refusal should be retried, if it does.
+/// Returns whether the upstream requests or forbids a retry. `None` if it states neither.
 pub(crate) fn should_retry(headers: &HeaderMap) -> Option<bool> {
     match headers.get("x-should-retry")?.to_str().ok()?.trim() {
         "true" => Some(true),
@@ -242,7 +241,7 @@ pub(crate) fn should_retry(headers: &HeaderMap) -> Option<bool> {
     }
 }
 
-/// Returns how often a client has sent this request before, as the libraries of OpenAI and Anthropic count it.
+/// Returns how often a client has sent this request before, as the libraries of OpenAI and Anthropic count.
 pub(crate) fn retries_of_client(headers: &HeaderMap) -> u32 {
     let count =
         headers.get("x-stainless-retry-count").and_then(|count| count.to_str().ok()?.trim().parse().ok());
@@ -282,7 +281,7 @@ fn is_hop_by_hop(name: &str) -> bool {
     )
 }
 
-/// Removes matching headers. Few are present, and a lookup of each name would cost more.
+/// Removes matching headers. Only few are present, so checking each costs less than looking up every name.
 fn remove(headers: &mut HeaderMap, goes: impl Fn(&str) -> bool) {
     let going: Vec<HeaderName> = headers.keys().filter(|name| goes(name.as_str())).cloned().collect();
     for name in going {

@@ -1,7 +1,8 @@
-//! A connection to an upstream, which is read to its end even if nothing more can be written.
+//! A connection to an upstream that is read to its end even after writing has failed.
 //!
-//! An upstream may respond before it has the whole request, usually with a refusal, and close. Its response has
-//! arrived by then, and a client that gives up because it cannot send the rest never reads it.
+//! An upstream may respond before it has received the whole request, usually with a refusal, and close the
+//! connection. The response has then arrived, but a client that gives up because it cannot send the rest
+//! would not read it.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -14,15 +15,15 @@ use hyper_util::client::legacy::connect::{Connected, Connection};
 
 use super::connector::Path;
 
-/// Bytes read from the system at once. The HTTP library reads into buffers of 8 KiB, and into larger ones after one
-/// was full. It reads twice before it is polled for more, so that two of these are held for a stream with a slow
-/// client.
+/// Maximum bytes per read from the system. The HTTP library uses buffers of 8 KiB, and larger ones after one
+/// was full. It reads twice before it is polled again, so a stream with a slow client uses two of these.
 const READ_BYTES: usize = 4 * 1024;
 
 /// A connection to an upstream.
 pub struct Link {
     stream: MaybeHttpsStream<Path>,
-    /// Whether the other end accepts nothing more: what is written is lost, and its reader reports how that ends.
+    /// Whether the other end accepts no more data. Further writes are discarded, and reading reports how the
+    /// connection ends.
     is_deaf: bool,
 }
 
@@ -31,7 +32,7 @@ impl Link {
         Self { stream, is_deaf: false }
     }
 
-    /// Returns what was written, or `lost` if the other end accepts nothing more.
+    /// Returns the result of a write, or `lost` if the other end accepts no more data.
     fn written<T>(&mut self, write: Poll<io::Result<T>>, lost: T) -> Poll<io::Result<T>> {
         match write {
             Poll::Ready(Err(error)) if is_of_the_other_end(&error) => {
@@ -44,7 +45,7 @@ impl Link {
     }
 }
 
-/// Whether the other end has closed the connection. A read ends then, too.
+/// Whether the error means that the other end has closed the connection, so that a read also ends.
 fn is_of_the_other_end(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -6,8 +6,8 @@ use super::headers::of_another_body;
 use crate::body::AnyBody;
 use crate::coding::{Codings, decoded};
 
-/// Decodes the body of a response if its coding is known. An uncompressed response was requested, but some servers
-/// and proxies compress all the same. An unknown coding stays, with its header.
+/// Decodes the body of a response if its coding is supported. The gateway requests uncompressed responses,
+/// but some servers and proxies compress anyway. An unsupported coding is kept, with its header.
 pub(crate) fn plain(answer: Response<AnyBody>) -> Response<AnyBody> {
     let codings = match Codings::of(answer.headers()) {
         Ok(codings) if codings.is_empty() => return answer,

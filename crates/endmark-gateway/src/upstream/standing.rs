@@ -10,7 +10,7 @@ use endmark_recovery::failover::{Admission, Circuit, RetryBudget};
 
 use crate::settings::Settings;
 
-/// What is remembered about the upstreams while the gateway runs.
+/// The state of all upstreams while the gateway runs.
 pub(crate) struct Standing {
     began: Instant,
     of: BTreeMap<String, Mutex<State>>,
@@ -22,7 +22,7 @@ struct State {
 }
 
 impl Standing {
-    /// Starts without knowledge of any upstream.
+    /// Creates the state for a new gateway: no upstream is known to be down.
     pub(crate) fn new(settings: &Settings) -> Self {
         let retry = &settings.retry;
         let state = || State {
@@ -33,12 +33,12 @@ impl Standing {
         Self { began: Instant::now(), of: of.collect() }
     }
 
-    /// Counts a request, of which retries are a share.
+    /// Counts a request. Retries are limited to a share of all requests.
     pub(crate) fn request(&self, upstream: &str) {
         self.with(upstream, (), |state, now| state.budget.request(now));
     }
 
-    /// Counts a request that its client repeats: it is itself a retry.
+    /// Counts a request that the client repeats, which is itself a retry.
     pub(crate) fn retried(&self, upstream: &str) {
         self.with(upstream, (), |state, now| state.budget.retried(now));
     }
@@ -63,7 +63,7 @@ impl Standing {
         self.with(upstream, (), |state, _| state.circuit.succeeded());
     }
 
-    /// Records that the upstream was unreachable or could not answer any client.
+    /// Records that the upstream was unreachable, or could not have answered any client.
     pub(crate) fn failed(&self, upstream: &str) {
         self.with(upstream, (), |state, now| state.circuit.failed(now));
     }
@@ -76,10 +76,10 @@ impl Standing {
     }
 }
 
-/// Returns an unpredictable, uniformly distributed number, so that clients that failed together do not return
+/// Returns an unpredictable, uniformly distributed number, so that clients that failed together do not retry
 /// together.
 pub(crate) fn random() -> u32 {
     let noise = RandomState::new().build_hasher().finish();
-    // The upper half is as good as the lower.
+    // The upper half of the bits is as random as the lower.
     u32::try_from(noise >> 32).unwrap_or(u32::MAX)
 }

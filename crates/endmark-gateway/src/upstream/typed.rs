@@ -1,4 +1,4 @@
-//! Determines the type of a response whose upstream does not state it, or states it wrongly.
+//! Determines the content type of a response if the upstream declares none, or a wrong one.
 
 use std::time::Duration;
 
@@ -11,20 +11,20 @@ use tokio::time::timeout;
 use super::ReadError;
 use crate::body::{AnyBody, failing, preceded};
 
-/// Bytes of blank lines after which a response is no longer awaited.
+/// Maximum bytes of blank lines that are read before giving up.
 const BLANK_LIMIT_BYTES: usize = 4096;
 
-/// The names of an event's fields, as their lines begin. A comment has none.
+/// The beginnings of an event's lines: the names of fields, or the colon of a comment.
 const FIELDS: [&[u8]; 5] = [b"data", b"event", b"id", b"retry", b":"];
 
-/// Wrong types that some servers give their streams. No JSON begins as a stream does.
+/// Wrong content types that some servers declare for streams. JSON never begins like a stream.
 const MISNOMERS: [&str; 2] = ["application/json", "text/plain"];
 
-/// Sets the event-stream type of a response to a request for a stream, if it begins as one although its upstream
-/// states no type, or JSON or text. Libraries then read it as what they requested. `patience` limits the silence
-/// until that is known.
+/// Sets the event-stream content type of a response to a request for a stream. This is done if the upstream
+/// declares no type, JSON or text, but the body begins like a stream. Client libraries then parse it
+/// correctly. `patience` limits how long the beginning may take.
 /// # Errors
-/// It is silent before that, or it has no type and breaks off.
+/// Nothing arrives in time, or the response has no type and breaks off.
 pub(crate) async fn typed(
     answer: Response<AnyBody>,
     patience: Duration,
@@ -38,13 +38,13 @@ pub(crate) async fn typed(
     while begins_events(&read).is_none() && read.len() < BLANK_LIMIT_BYTES {
         match timeout(patience, body.frame()).await {
             Ok(Some(Ok(frame))) => read.extend_from_slice(&frame.into_data().unwrap_or_default()),
-            // It is what it is declared to be, as far as can be known, and its reader finds out how it ends.
+            // The declared type is accepted, because nothing contradicts it. The reader will notice how the body ends.
             Ok(None) if is_called => break,
             Ok(Some(Err(error))) if is_called => {
                 body = failing(error);
                 break;
             }
-            // It is completely empty.
+            // The body is completely empty.
             Ok(None) if read.trim_ascii().is_empty() => {
                 return Err(ReadError::Broken("it ended before its first event".into()));
             }
@@ -66,7 +66,7 @@ fn may_be_misnamed(headers: &HeaderMap) -> bool {
     MISNOMERS.iter().any(|misnomer| kind.eq_ignore_ascii_case(misnomer))
 }
 
-/// Whether a response that begins like this is an event stream, or `None` if more of it is needed.
+/// Whether a response that begins like this is an event stream, or `None` if more bytes are needed.
 fn begins_events(read: &[u8]) -> Option<bool> {
     let read = unmarked(read).trim_ascii_start();
     if FIELDS.iter().any(|field| read.starts_with(field)) {

@@ -1,4 +1,4 @@
-//! A future that is polled where its input requires: on an async worker, or on a thread of the pool.
+//! A future that is polled on an async worker or, if its input is large, on a thread of the pool.
 
 use std::panic::resume_unwind;
 use std::pin::Pin;
@@ -11,14 +11,14 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::{CURRENT, Current, NUDGES, Scope, pool};
 
-/// Runs a future, apart once it states that its input is [`large`](super::large).
+/// Runs a future, and moves it to the pool once it declares that its input is [`large`](super::large).
 pub(crate) struct Apart<F: Future> {
     state: State<F>,
-    /// `None` until it is polled apart for the first time.
+    /// The state shared with the pool; `None` until the future is moved there.
     scope: Option<Arc<Scope>>,
-    /// Whether it was requested while it was polled.
+    /// Whether this task was polled again while a thread of the pool polled the future.
     is_asked_again: bool,
-    /// The nudges before that poll.
+    /// The number of nudges before the last poll.
     nudges: usize,
 }
 
@@ -29,9 +29,9 @@ type Polled<F> = (Pin<Box<F>>, Poll<<F as Future>::Output>);
 
 enum State<F: Future> {
     Here(Pin<Box<F>>),
-    /// It waits for a permit.
+    /// The future waits for a permit.
     Waiting(Pin<Box<F>>, Permit),
-    /// A thread of the pool polls it.
+    /// A thread of the pool polls the future.
     There(JoinHandle<Polled<F>>),
     Over,
 }
@@ -45,7 +45,7 @@ impl<F: Future> Apart<F> {
         self.scope.as_ref().is_some_and(|scope| scope.large.load(Ordering::Acquire) > 0)
     }
 
-    /// Returns what the future shares with the pool, which wakes this task from now on.
+    /// Returns the state shared with the pool, which wakes this task from now on.
     fn scope(&mut self, task: &Waker) -> Arc<Scope> {
         let scope = self.scope.get_or_insert_with(|| {
             Arc::new(Scope {
@@ -59,7 +59,7 @@ impl<F: Future> Apart<F> {
         Arc::clone(scope)
     }
 
-    /// Whether anything happened since the last poll apart began that the future may not have noticed.
+    /// Whether anything has happened since the last poll in the pool began that the future may not have noticed.
     fn is_to_be_polled(&self) -> bool {
         self.is_asked_again
             || self.nudges != NUDGES.load(Ordering::Acquire)
@@ -123,9 +123,9 @@ where
                         continue;
                     }
                     Poll::Ready(Err(error)) => match error.try_into_panic() {
-                        // As if it had been polled here.
+                        // Continue the panic as if the future had been polled here.
                         Ok(panic) => resume_unwind(panic),
-                        // The runtime ends: no caller waits.
+                        // The runtime is shutting down, so no caller waits.
                         Err(_) => return Poll::Pending,
                     },
                 },
@@ -154,7 +154,7 @@ fn there<F: Future>(scope: Arc<Scope>, mut future: Pin<Box<F>>) -> Polled<F> {
     (future, polled)
 }
 
-/// Sets what the current thread does, while it lives.
+/// Sets what the current thread does, until this is dropped.
 struct Within {
     before: Option<Current>,
 }
@@ -164,7 +164,7 @@ impl Within {
         Self { before: Some(CURRENT.replace(current)) }
     }
 
-    /// Returns what the thread did.
+    /// Restores the previous value, and returns what the thread did.
     fn end(mut self) -> Current {
         self.before.take().map_or(Current::Nothing, |before| CURRENT.replace(before))
     }

@@ -1,4 +1,4 @@
-//! Where futures are polled, and who gets the pool's permits.
+//! Tests where futures are polled, and how the pool's permits are released.
 
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -12,7 +12,7 @@ use tokio::task::yield_now;
 use super::*;
 use crate::body::made;
 
-/// No test waits for longer: what is lost would be waited for without end.
+/// Limits every wait in these tests, so that a lost wake-up fails instead of blocking forever.
 async fn soon<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_mins(1), work).await.unwrap()
 }
@@ -73,7 +73,7 @@ async fn a_body_that_is_made_apart_comes_whole() {
     assert_eq!(read, expected);
 }
 
-/// Without the pool this test would not end: the only async worker would be busy.
+/// Without the pool this test would not end, because the only async worker would be busy.
 #[tokio::test]
 async fn whoever_leaves_frees_its_place_and_the_workers_stay_free() {
     let places = pool().available_permits().max(1) * 2;

@@ -1,4 +1,4 @@
-//! How an upstream handles an unfinished message, and what is remembered about it.
+//! How an upstream handles an unfinished message, and what the gateway remembers about it.
 
 use endmark_recovery::{Ending, Join, SeamStyle, Stop, Strategy};
 use endmark_wire::ask::PrefillVariant;
@@ -12,7 +12,7 @@ use super::refusal::For;
 use crate::settings::Prefill;
 
 impl Asker<'_> {
-    /// Learns from how the last answer could be joined, if it is evidence. An ambiguous join is not.
+    /// Learns from how the last response was joined. An ambiguous join is no evidence.
     pub(in crate::recovery) async fn learn(&mut self, joined: Option<SeamStyle>, is_ambiguous: bool) {
         if std::mem::take(&mut self.to_learn) && !is_ambiguous {
             let found =
@@ -20,12 +20,12 @@ impl Asker<'_> {
             self.found(found).await;
         }
         if joined.is_none() && self.asked_by_prefill() {
-            // The same request would have the same result.
+            // Do not repeat the request, because the result would be the same.
             self.refused.prefill = self.refused.prefill.or(Some(For::ThisReply));
         }
     }
 
-    /// Returns the form of prefill, unless the upstream is known to refuse it.
+    /// Returns the prefill variant to use, or `None` if the upstream is known to refuse it.
     pub(super) fn prefill(&self) -> Option<PrefillVariant> {
         let order = &self.case.settings.resume.strategies;
         if self.refused.prefill.is_some() || !order.prefers(Strategy::Prefill, Strategy::Prompt) {
@@ -41,10 +41,10 @@ impl Asker<'_> {
         }
     }
 
-    /// Returns how certainly an answer to a prefill continues from the cut.
+    /// Returns how certain it is that a response to a prefill continues from the cut.
     pub(super) async fn join_of_prefill(&mut self, continuation: &Continuation) -> Join {
         if continuation.echoed {
-            // A server that ignores the prefill repeats the same text, and is cut at the same position.
+            // A server that ignores the prefill starts again and is cut at the same position.
             if continuation.text.trim().is_empty() && continuation.stop == Some(Stop::Limit) {
                 return Join::Shown;
             }
@@ -58,10 +58,10 @@ impl Asker<'_> {
         }
         match self.capability {
             Capability::Continues => Join::InMessage,
-            // An upstream that usually echoes, and now does not, has answered something else.
+            // An upstream that usually echoes, and now does not, did not continue the text.
             Capability::Echoes | Capability::None => Join::Shown,
             Capability::Unknown => {
-                // A refusal or a broken stream is not evidence about prefills.
+                // A refusal or a broken stream is no evidence about prefills.
                 let said = matches!(continuation.stop, Some(Stop::Normal | Stop::Sequence | Stop::Limit));
                 self.to_learn = said && continuation.ending == Ending::Clean;
                 Join::Shown
@@ -69,28 +69,28 @@ impl Asker<'_> {
         }
     }
 
-    /// Whether only calls arrived for the unfinished text.
+    /// Whether only calls arrived as the continuation of an unfinished text.
     pub(super) fn is_of_calls_alone(&self, continuation: &Continuation) -> bool {
         !self.is_call() && !continuation.calls.is_empty() && continuation.text.is_empty()
     }
 
-    /// Whether the unfinished text may be the beginning of a call that its server has not recognised: models write
-    /// them as JSON, or after a sign of their own. A part with a required format is a text.
+    /// Whether the unfinished text may be the beginning of a call that the server has not recognised. Models
+    /// write calls as JSON or after a special marker. A part with a required format is text.
     pub(super) fn may_be_a_call(&self) -> bool {
         let text = self.suspect.reply.text.trim_start();
         !self.is_call() && self.suspect.demanded.is_none() && text.starts_with(['{', '[', '<', '>'])
     }
 
-    /// Whether calls are what the text began, or follow a finished text. A model that continues its own message shows
-    /// that. For any other, calls count if no word is unfinished.
+    /// Whether the calls complete the text, or follow a finished text. This is certain if the model continues
+    /// its own message. Otherwise calls are accepted only if the text does not end within a word.
     fn calls_end_the_text(&self) -> bool {
         let is_word_open = self.suspect.reply.text.ends_with(char::is_alphanumeric);
         self.may_be_a_call() || self.capability == Capability::Continues || !is_word_open
     }
 
-    /// The key of a remembered capability. Tool calls are continued differently from text, depending on how they are
-    /// shown. Formats differ, and so do streams, in which some servers do not echo. The first format has no name in
-    /// the key.
+    /// Returns the key under which the capability is remembered. Tool calls are continued differently from
+    /// text, depending on how they are shown. Formats and streams differ too, because some servers do not
+    /// echo in streams. The key does not name the first format.
     pub(super) fn subject(&self) -> String {
         let (model, format) = (&self.site.request.view().model, self.site.request.format().name());
         let kind = if self.is_call() { format!("#{}", self.shown_as.name()) } else { String::new() };

@@ -1,4 +1,4 @@
-//! What an upstream's refusal is about.
+//! Determines what an upstream refused.
 
 use endmark_wire::error::ProviderError;
 use http::StatusCode;
@@ -6,24 +6,24 @@ use http::StatusCode;
 /// What an upstream refused.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Refused {
-    /// To continue an unfinished message.
+    /// Whether it refused to continue an unfinished message, and for how long that counts.
     pub(super) prefill: Option<For>,
-    /// A limit that the client had not set.
+    /// Whether it refused a limit that the client had not set.
     pub(super) limit: bool,
-    /// Every request of this client.
+    /// Whether it refuses every request of this client.
     pub(super) whoever_asks: bool,
 }
 
-/// How long a refusal counts.
+/// How long a refusal is remembered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum For {
-    /// An internal error may have had another reason.
+    /// Only for this reply, because an internal error may have had another cause.
     ThisReply,
     Good,
 }
 
-/// Whether the prefill may be the reason of a refusal, so that another form may be accepted. It is not if the refusal
-/// is about the credential, the model or the length.
+/// Whether the prefill may have caused a refusal, so that another form may be accepted. A refusal because of
+/// the credential, the model or the length has another cause.
 pub(super) fn is_about_the_prefill(status: StatusCode, error: &ProviderError) -> bool {
     matches!(
         status,
@@ -32,15 +32,15 @@ pub(super) fn is_about_the_prefill(status: StatusCode, error: &ProviderError) ->
         && !error.is_about_the_account()
 }
 
-/// Returns how long a refusal counts that may be about the prefill: permanently if it is about the request or names
-/// the prefill. llama.cpp answers 500.
+/// Returns how long a refusal of a prefill counts: permanently if it concerns the request or names the
+/// prefill. llama.cpp answers with status 500.
 pub(super) fn for_how_long(status: StatusCode, error: &ProviderError) -> For {
     let message = error.message.to_ascii_lowercase();
     let is_said = ["prefill", "assistant"].iter().any(|word| message.contains(word));
     if status.is_client_error() || is_said { For::Good } else { For::ThisReply }
 }
 
-/// Whether a refusal is about the limit of output tokens, or about prompt and limit together.
+/// Whether a refusal concerns the limit of output tokens, or the sum of prompt and limit.
 pub(super) fn is_about_the_limit(error: &ProviderError) -> bool {
     let message = error.message.to_ascii_lowercase();
     let names_limit = ["max_tokens", "max_completion_tokens", "max_output_tokens", "maxoutputtokens"];

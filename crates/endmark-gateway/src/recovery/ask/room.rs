@@ -6,11 +6,11 @@ use super::{Asker, Unanswered};
 use crate::recovery::account::Account;
 use crate::recovery::case::Case;
 
-/// A limit that every model accepts, and most contexts have room for.
+/// A limit that every model accepts and that fits into most contexts.
 const MODEST_LIMIT: u64 = 1_024;
 
-/// Whether the whole reply can be requested again: with a higher limit, if that was too low, and not if the client
-/// itself began it.
+/// Whether the whole reply can be requested again, with a higher limit if the previous one was too low. This
+/// is impossible if the client itself wrote the beginning.
 pub(in crate::recovery) fn has_room_to_restart(case: &Case<'_>, account: &Account, kind: CutKind) -> bool {
     let view = case.request.view();
     let taken = taken(account, view.limit);
@@ -23,8 +23,8 @@ pub(in crate::recovery) fn has_room_to_restart(case: &Case<'_>, account: &Accoun
     is_enough && view.prefill.as_deref().unwrap_or("").is_empty()
 }
 
-/// Returns the tokens of the reply: as its server counted, or otherwise the most it may have used. A client may
-/// permit far more than a reply uses, and a server may end it long before.
+/// Returns the tokens of the reply as the server counted them, or otherwise the maximum that it may have
+/// used. A client's limit may be far higher, and a server may end the reply long before it.
 fn taken(account: &Account, limit: Option<u64>) -> u64 {
     account.first().map(|usage| usage.completion).filter(|taken| *taken > 0).or(limit).unwrap_or(0)
 }
@@ -37,8 +37,8 @@ impl Asker<'_> {
         })
     }
 
-    /// Returns the limit for requesting the whole reply: higher than before, or all that may be spent if it had none,
-    /// and never less than it used.
+    /// Returns the limit for requesting the whole reply again. It is higher than before, or all that may be
+    /// spent if there was no limit, and never less than the reply used.
     pub(super) fn more_room(&mut self) -> Result<u64, Unanswered> {
         let own = self.site.request.view().limit;
         let at_least = self.case.settings.resume.continuation_tokens;
@@ -56,8 +56,8 @@ impl Asker<'_> {
         Ok(limit)
     }
 
-    /// Returns the limit to request: the wanted one, unless the upstream refused that. Then at most the client's own,
-    /// which it accepted, or otherwise a modest one.
+    /// Returns the limit to request: `wanted`, unless the upstream refused it. In that case it is at most the
+    /// client's own limit, which was accepted, or otherwise a modest one.
     pub(super) fn wanted(&self, wanted: u64) -> u64 {
         match self.site.request.view().limit {
             _ if !self.refused.limit => wanted,

@@ -1,4 +1,4 @@
-//! How a part is shown to an upstream, and what its answer must contain.
+//! How a part is shown to an upstream, and what the response must contain.
 
 use endmark_recovery::{Join, ResumeAsk};
 use endmark_store::Purpose;
@@ -29,7 +29,7 @@ pub(super) fn expecting<'a>(
     }
 }
 
-/// Returns the call that an answer must have, if the part is one.
+/// Returns the call that a response must contain, if the part is a call.
 pub(super) fn expected_call(suspect: &Suspect) -> Option<ExpectedCall<'_>> {
     match &suspect.slot.part {
         Part::Text => None,
@@ -40,7 +40,7 @@ pub(super) fn expected_call(suspect: &Suspect) -> Option<ExpectedCall<'_>> {
     }
 }
 
-/// As `expecting`, for a call whose arguments were requested as text.
+/// Like `expecting`, for a call whose arguments were requested as text.
 pub(super) fn in_text(mut expected: Expected<'_>) -> Expected<'_> {
     if let Some(call) = &mut expected.call {
         call.as_text = true;
@@ -48,7 +48,7 @@ pub(super) fn in_text(mut expected: Expected<'_>) -> Expected<'_> {
     expected
 }
 
-/// Returns a cut call with its received arguments.
+/// Returns a cut call with the arguments received so far.
 pub(super) fn call_so_far(suspect: &Suspect, so_far: &str) -> Option<ToolCall> {
     match &suspect.slot.part {
         Part::Text => None,
@@ -61,8 +61,8 @@ pub(super) fn partial<'a>(suspect: &'a Suspect, so_far: &'a str, call: Option<&'
     call.map_or(Partial::Text(so_far), |call| Partial::ToolCall { call, content_before, calls_before })
 }
 
-/// Returns how a cut tool call is shown. If the template writes calls as text, the model continues within one.
-/// Without any text yet, or after a blank, it would go astray, so it writes the call again.
+/// Returns how a cut tool call is shown. If the prompt template writes calls as text, the model continues
+/// within the text. It would fail without any text, or after a blank, so in these cases it writes the call again.
 pub(super) fn tool_prefill(arguments: &str) -> ToolPrefill {
     if arguments.contains('"') && !arguments.ends_with(char::is_whitespace) {
         ToolPrefill::Hermes

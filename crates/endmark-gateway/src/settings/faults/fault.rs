@@ -8,11 +8,11 @@ use http::StatusCode;
 
 use super::parse::{self, FaultError};
 
-/// The faults to inject, and which replies get them.
+/// The faults to inject, and the replies that get them.
 ///
-/// Faults are separated by commas. Each is `KIND` or `KIND@…` with any of these details: a number (after this many
-/// events of a stream), `512b` (after this many bytes), `25%` (of the replies), `2s` or `200ms` (a time), `always`
-/// (also in Endmark's own continuation requests).
+/// Faults are separated by commas. Each is `KIND` or `KIND@…` with any of these details: a number (after this
+/// many events of a stream), `512b` (after this many bytes), `25%` (of the replies), `2s` or `200ms` (a
+/// duration), `always` (also in Endmark's own continuation requests).
 ///
 /// Faults without a share divide the remaining replies equally.
 ///
@@ -33,7 +33,7 @@ pub struct FaultPlan {
 }
 
 impl FaultPlan {
-    /// Whether there are no faults.
+    /// Whether the plan contains no faults.
     pub fn is_empty(&self) -> bool {
         self.faults.is_empty()
     }
@@ -57,14 +57,14 @@ impl fmt::Display for FaultPlan {
 /// The side of the gateway on which faults occur.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum FaultSide {
-    /// Between the upstream and the gateway: shows how Endmark recovers.
+    /// Between the upstream and the gateway, to test how Endmark recovers.
     #[default]
     Upstream,
-    /// Between the gateway and its client: shows how the application reacts.
+    /// Between the gateway and its client, to test how the application reacts.
     Client,
 }
 
-/// Error of an unknown side.
+/// Error: the side is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no side for faults: use upstream (Endmark has to mend them) or client (your application has to)"
@@ -83,14 +83,14 @@ impl FromStr for FaultSide {
     }
 }
 
-/// One requested fault.
+/// A fault of the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) kind: Kind,
     pub(crate) place: Place,
-    /// Its share of all replies, in hundredths of a percent; `None` for the rest.
+    /// The share of all replies in hundredths of a percent; `None` for an equal part of the rest.
     pub(crate) share: Option<u32>,
-    /// Whether it also occurs in Endmark's own continuation requests.
+    /// Whether the fault also occurs in Endmark's own continuation requests.
     pub(crate) always: bool,
     pub(crate) written: String,
 }
@@ -104,11 +104,11 @@ pub(crate) enum Kind {
     Drop,
     /// The connection is reset in the middle of the body.
     Reset,
-    /// The body ends in order, without a finish reason or `[DONE]`.
+    /// The body ends normally, but without a finish reason or `[DONE]`.
     End,
     /// Nothing more arrives, and the connection stays open.
     Stall,
-    /// An error event replaces the rest.
+    /// An error event replaces the rest of the stream.
     Error,
     /// One event is malformed JSON.
     Malformed,

@@ -6,41 +6,41 @@ use http::StatusCode;
 
 use super::fault::{Fault, Kind, Place};
 
-/// A hundred percent, in hundredths of a percent.
+/// 100 %, in hundredths of a percent.
 pub(crate) const ALL: u32 = 10_000;
 
-/// The default delay of a slow reply before each event.
+/// The default delay before each event of a slow reply.
 const DEFAULT_DELAY: Duration = Duration::from_millis(200);
 
-/// Error of a fault plan.
+/// Why a fault plan is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
-    /// An unknown fault.
+    /// The kind of fault is unknown.
     #[error(
         "`{0}` is no fault: there are cut, drop, reset, end, stall, error, malformed, no-done, slow and a status as 429 or 503, for example cut@20,drop@10%"
     )]
     Kind(String),
-    /// An invalid detail after an @.
+    /// A detail after an `@` is invalid.
     #[error(
         "`{given}` in the fault `{fault}` is not one of: 20 (events), 512b (bytes), 25% (of replies), 200ms or 2s, always"
     )]
     Detail {
         /// The invalid detail.
         given: String,
-        /// The fault it belongs to.
+        /// The fault that it belongs to.
         fault: String,
     },
-    /// A detail that the fault does not have.
+    /// The fault does not accept a detail.
     #[error("`{given}` has no meaning in the fault `{fault}`: {why}")]
     Misplaced {
         /// The detail.
         given: String,
-        /// The fault it belongs to.
+        /// The fault that it belongs to.
         fault: String,
-        /// What the fault would need.
+        /// What the fault accepts.
         why: &'static str,
     },
-    /// A repeated detail.
+    /// A detail is repeated.
     #[error("the fault `{0}` says the same twice: leave one of them out")]
     Twice(String),
     /// The shares exceed 100 %.
@@ -50,7 +50,7 @@ pub enum FaultError {
     TooMuch,
 }
 
-/// Parses every fault of a list.
+/// Parses a list of faults.
 pub(super) fn faults(text: &str) -> Result<Vec<Fault>, FaultError> {
     let faults: Vec<Fault> = text.split(',').map(|one| fault(one.trim())).collect::<Result<_, _>>()?;
     let given: u32 = faults.iter().filter_map(|fault| fault.share).fold(0, u32::saturating_add);
@@ -135,7 +135,7 @@ fn detail(word: &str) -> Option<Detail> {
     }
 }
 
-/// A share in hundredths of a percent: `10`, `0.5` or `0.25`.
+/// Parses a share to hundredths of a percent: `10`, `0.5` or `0.25`.
 fn share(number: &str) -> Option<u32> {
     let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
     let scale = match part.len() {

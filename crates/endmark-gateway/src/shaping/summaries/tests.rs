@@ -13,7 +13,7 @@ fn count(text: &str) -> u64 {
     text.len() as u64 / 4
 }
 
-/// Returns a request of this many rounds, with its newest message marked for the provider's cache.
+/// Returns a request with this many rounds, whose newest message has a mark for the provider's cache.
 fn request(rounds: usize) -> Request {
     let said = |role: &str, text: &str, mark: &str| {
         format!(r#"{{"role":"{role}","content":[{{"type":"text","text":"{text}"{mark}}}]}}"#)
@@ -28,7 +28,7 @@ fn request(rounds: usize) -> Request {
     Request::parse(found.format, body.as_bytes(), &found.address).unwrap()
 }
 
-/// How often something is counted for a request, by a window and a brake that are far away.
+/// Returns how many texts are counted for a request that is far from the limits of window and emergency.
 fn counts(counted: &Counted, request: &Request) -> usize {
     COUNTED.with(|counted| counted.set(0));
     let policies = [Policy::window(count), Policy::emergency(count)];
@@ -43,9 +43,9 @@ fn counts(counted: &Counted, request: &Request) -> usize {
 fn each_request_of_a_growing_conversation_counts_only_what_is_new() {
     let counted = Counted::default();
     let first = request(30);
-    // All messages, and what stands before and behind them.
+    // All messages, and the text before and after them.
     assert_eq!(counts(&counted, &first), 61 + 2);
     assert_eq!(counts(&counted, &first), 0);
-    // The newest message is another one now, after three more.
+    // Three messages were added, so the mark has moved to another message.
     assert_eq!(counts(&counted, &request(31)), 3);
 }

@@ -1,4 +1,4 @@
-//! The required form of a reply.
+//! Determines the format that a reply must have.
 
 use endmark_text::Format;
 use endmark_wire::request as wire;
@@ -9,7 +9,7 @@ use crate::gateway::Gateway;
 use crate::recovery::Schema;
 use crate::rescue::Refusal;
 
-/// Returns the required grammar and the schema of the message text, if any.
+/// Returns the grammar and the schema that the message text must match, if any.
 pub(super) fn demands(
     gateway: &Gateway,
     request: &wire::Request,
@@ -24,7 +24,7 @@ pub(super) fn demands(
     Ok((demanded, schema))
 }
 
-/// A format named by the client is required, unless it has no grammar.
+/// Returns the format that the client names. It is required, unless it has no grammar.
 fn demanded_by_name(name: &str, marker: Option<&str>) -> Result<Option<Format>, Refusal> {
     let format = Format::parse(name, marker).map_err(|error| {
         Refusal::BadRequest(format!("x-endmark-format: {error} (the marker goes into x-endmark-marker)"))
@@ -32,14 +32,15 @@ fn demanded_by_name(name: &str, marker: Option<&str>) -> Result<Option<Format>, 
     Ok(format.can_be_demanded().then_some(format))
 }
 
-/// Returns the schema of the message text: the request's own, otherwise the configured one that the client names.
+/// Returns the schema of the message text: the one in the request, or otherwise the configured one that the
+/// client names.
 fn schema_of_text(
     gateway: &Gateway,
     request: &wire::Request,
     name: Option<&str>,
 ) -> Result<Option<Schema>, Refusal> {
     if let Some(text) = &request.view().text_schema {
-        // A schema that does not compile is left to the provider. Without one there is no validation.
+        // If a schema does not compile, the provider handles it, and the gateway does not validate.
         return Ok(Schema::compile(text).ok());
     }
     let Some(name) = name else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! The upstreams that may answer a request, and how each is reached.
+//! Determines the upstreams that may answer a request, and the address of each.
 
 use endmark_wire::request as wire;
 use http::request::Parts;
@@ -40,7 +40,7 @@ pub(super) fn own_destination(
     })
 }
 
-/// Returns the fallback for that upstream.
+/// Returns the fallback of that upstream.
 pub(super) fn fallback(
     gateway: &Gateway,
     target: &Target<'_>,
@@ -49,7 +49,7 @@ pub(super) fn fallback(
     mode: Mode,
 ) -> Option<Destination> {
     let upstream = gateway.upstream(target.upstream.fallback.as_deref()?)?;
-    // Neither the original path nor its query, which may have the client's key: they were meant for another host.
+    // Do not use the original path or its query, which were meant for another host and may contain the client's key.
     let at = |request: &wire::Request, stream: bool| {
         Target { upstream, path_and_query: request.path_elsewhere(stream) }.locate()
     };
@@ -62,7 +62,7 @@ pub(super) fn fallback(
     let (uri, further) = match located {
         Ok(located) => located,
         Err(refusal) => {
-            // The original upstream may well serve it. A missing fallback is no reason to refuse.
+            // The original upstream may still answer, so a missing fallback is no reason to refuse the request.
             tracing::warn!(fallback = upstream.name, %refusal, "the request has no fallback");
             return None;
         }
@@ -78,11 +78,11 @@ pub(super) fn fallback(
     })
 }
 
-/// Returns where continuation requests go: those without a stream, and those with one.
+/// Returns the addresses for continuation requests: without a stream, and with a stream.
 fn further(upstream: &Upstream, request: &wire::Request, own: &Uri) -> Result<[Uri; 2], Refusal> {
     let of = |stream: bool| {
         let Some(path) = request.path_for(&request.view().model, stream) else { return Ok(own.clone()) };
-        // The rest of the client's query applies to these as well.
+        // The other parameters of the client's query apply to these requests as well.
         let is_taken = |pair: &&str| pair.is_empty() || pair.trim_start_matches('$').starts_with("alt=");
         let others =
             own.query().into_iter().flat_map(|query| query.split('&')).filter(|pair| !is_taken(pair));
@@ -96,13 +96,13 @@ fn further(upstream: &Upstream, request: &wire::Request, own: &Uri) -> Result<[U
     Ok([of(false)?, of(true)?])
 }
 
-/// Returns the headers of a request whose reply will be read.
+/// Returns the headers for a request whose reply will be examined.
 fn observable(mut headers: HeaderMap, mode: Mode) -> HeaderMap {
-    // They describe the original bytes. The sender sets them again.
+    // These headers describe the original bytes. The sender sets them again.
     headers.remove(header::CONTENT_LENGTH);
     headers.remove(header::CONTENT_ENCODING);
     if mode != Mode::Off {
-        // A reply can only be read uncompressed.
+        // A reply can be examined only if it is uncompressed.
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     }
     headers

@@ -1,8 +1,9 @@
-//! The beginning of a stream: whether any part of a reply arrives.
+//! Waits for the beginning of a stream, until a part of the reply arrives.
 //!
-//! A stream that fails before that, for example at an overloaded server, has given its client nothing. It is handled
-//! like a refused request. Events that only open a reply are held until its content arrives: after them, another
-//! reply could not be streamed with its own thoughts, signatures and ids.
+//! If a stream fails earlier, for example because the server is overloaded, the client has received nothing,
+//! and the stream is handled like a refused request. Events that only open a reply are held until content
+//! follows. After they are sent, another reply, with different reasoning, signatures and ids, could no longer
+//! be streamed.
 
 use std::time::Duration;
 
@@ -16,32 +17,32 @@ use tokio::time::{Instant, timeout_at};
 use crate::body::{AnyBody, preceded};
 use crate::exchange::Exchange;
 
-/// How long a client waits for the head of its response because of this. An immediate failure shows within a moment.
-/// After a later failure the rest is requested.
+/// How much longer a client may wait for the head of its response because of this. Immediate failures happen
+/// within this time. After a later failure, the rest is requested.
 const HEAD_DELAY_LIMIT: Duration = Duration::from_secs(2);
 
-/// The longest opening of a reply, in bytes. Some servers repeat the request in it.
+/// Maximum size of the events that open a reply. Some servers repeat the request in them.
 const MAX_BYTES: usize = 256 * 1024;
 
 /// How a stream began.
 pub(super) enum Beginning {
-    /// A part of a reply arrived, or may arrive. The body is that of the response, from its first byte on.
+    /// Content arrived, or may arrive. The body contains the whole response, from its first byte.
     Begun(AnyBody),
     /// No byte arrived before the deadline.
     Silent,
-    /// It ended like this, for this reason, before any part of a reply arrived.
+    /// The stream ended before any content, with this ending and for this reason.
     Fruitless(Ending, String),
 }
 
-/// What an event shows about a beginning.
+/// What an event shows about the beginning of a stream.
 enum Sign {
-    /// Nothing yet.
+    /// The event shows nothing yet.
     None,
     Begun,
     Fruitless(String),
 }
 
-/// Reads a stream up to the first event with a part of a reply. With a deadline, its first byte must arrive by then.
+/// Reads a stream up to the first event with content. If there is a deadline, the first byte must arrive before it.
 pub(super) async fn beginning(
     exchange: &Exchange,
     mut body: AnyBody,
@@ -90,7 +91,7 @@ fn broken_off(how: &str) -> Beginning {
     Beginning::Fruitless(Ending::Dropped, format!("{how} before anything of a reply came"))
 }
 
-/// Returns what this event shows. A final error is the reply.
+/// Returns what this event shows. A final error counts as the reply.
 fn sign(reader: &mut dyn Reader, frame: &Frame) -> Sign {
     match reader.frame(frame) {
         Err(error) if error.is_broken_chunk() => {

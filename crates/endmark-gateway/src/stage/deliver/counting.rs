@@ -1,4 +1,4 @@
-//! Requests the usage of a stream although its client did not: without it the cost of hidden reasoning is unknown.
+//! Requests the usage of a stream even if the client did not: without it, the cost of hidden reasoning is unknown.
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -8,10 +8,10 @@ use crate::recovery::Counting;
 use crate::settings::Mode;
 use crate::work;
 
-/// Whether the exchange's upstream is asked.
+/// Decides whether to request usage from the exchange's upstream.
 pub(super) async fn counting(exchange: &Exchange) -> Counting {
     let (request, view) = (&exchange.attempt.request, exchange.attempt.request.view());
-    // In mode `off` a reply is passed on unchanged, unless a budget needs its cost.
+    // In the mode `off`, the gateway does not change a request unless a budget needs the cost.
     let is_passage = exchange.mode() == Mode::Off && !exchange.calls.have_budgets();
     if is_passage || !view.stream || view.include_usage || request.format().facts().reports_usage_unasked {
         return Counting::Unasked;
@@ -19,7 +19,7 @@ pub(super) async fn counting(exchange: &Exchange) -> Counting {
     Counting::of(exchange.case().usage_source(exchange.upstream_name(), &view.model)).await
 }
 
-/// Returns the body that requests usage, or `None` if the request stays unchanged.
+/// Returns the body with the request for usage, or `None` if the request stays unchanged.
 pub(super) async fn asking_body(counting: Counting, exchange: &Exchange) -> Option<Bytes> {
     if !counting.is_asked() {
         return None;

@@ -1,4 +1,4 @@
-//! Responses that are the upstream's own errors.
+//! Forwards responses that are the upstream's own errors.
 
 use endmark_recovery::Ending;
 use endmark_wire::json::unmarked;
@@ -12,11 +12,11 @@ use crate::reply::ends_too_early;
 use crate::rescue::{Refusal, error_response};
 use crate::upstream::{of_changed_body, read_whole, without_claims};
 
-/// The longest error body that is read to find out what it is.
+/// Maximum size of an error body that is examined.
 const MAX_ERROR_BYTES: usize = 1024 * 1024;
 
-/// Passes an upstream's error on: a JSON error unchanged, anything else (a proxy's HTML page) in the provider's form,
-/// with the same status and `Retry-After`.
+/// Forwards an upstream's error. A JSON error is unchanged. Any other error, such as a proxy's HTML page, is
+/// converted to the provider's format with the same status and `Retry-After`.
 pub(super) async fn refused(
     mut exchange: Box<Exchange>,
     answer: Response<AnyBody>,
@@ -48,7 +48,7 @@ pub(super) async fn refused(
     Ok(response)
 }
 
-/// Returns the message for a client if the upstream's error is not in a form that it could read.
+/// Returns the message for the client if the upstream's error has a form that the client cannot parse.
 fn without_error(exchange: &Exchange, head: &Parts, body: &[u8]) -> String {
     let (upstream, status) = (exchange.upstream_name(), head.status);
     if ends_too_early(body) {

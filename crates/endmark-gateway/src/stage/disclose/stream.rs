@@ -13,8 +13,7 @@ use crate::stage::disclose::whole::INCOMPLETE;
 use crate::stage::mend::stream::{GivenUp, Mended};
 use crate::stage::settle::stream::Settled;
 
-/// Writes the end of a stream: its own end if it needed no recovery.
-///
+/// Writes the end of a stream. If the stream needed no recovery, its own end is sent.
 /// # Errors
 /// [`ClientGone`] if the client has disconnected.
 pub(crate) async fn stream(
@@ -57,10 +56,10 @@ pub(crate) async fn stream(
         writer.error(&StreamError {
             message,
             kind,
-            // Repeating an incomplete reply costs as much as repeating one that is not streamed.
+            // Repeating an incomplete stream costs as much as repeating any other reply, so both have the same status.
             status: if *kind == REPLY_INCOMPLETE { INCOMPLETE.as_u16() } else { 502 },
             endmark: endmark.as_deref(),
-            // With an error the whole reply is incomplete: no choice has ended.
+            // With an error, the reply as a whole is incomplete, so no choice has ended.
             choices: if incomplete.is_some() { &[] } else { &ends },
         })
     } else {
@@ -75,8 +74,8 @@ pub(crate) async fn stream(
 }
 
 impl Mended {
-    /// Returns the usage to report at the end: that of all calls if there were several, and what was counted before a
-    /// stream broke off that would have reported it.
+    /// Returns the usage to report at the end: the sum over all calls if there were several. If the stream
+    /// broke off before it reported usage, the usage counted so far.
     fn usage(&self) -> Option<Usage> {
         let broke_off = self.observed.ending != Ending::Clean;
         self.account.total().filter(|_| self.account.has_further_calls() || broke_off)

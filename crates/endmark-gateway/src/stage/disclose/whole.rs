@@ -1,4 +1,4 @@
-//! What the client gets of a whole reply: its own bytes if it needed no recovery.
+//! Sends a reply that is not streamed. It is unchanged if it needed no recovery.
 
 use endmark_recovery::Stop;
 use endmark_wire::edit::Edits;
@@ -19,7 +19,7 @@ use crate::stage::observe::suspects::{before, lead};
 use crate::stage::settle::whole::Settled as SettledReply;
 use crate::upstream::of_another_body;
 
-/// Answers with the whole reply. One that needed no recovery is passed on unchanged.
+/// Responds with the complete reply. If it needed no recovery, it is forwarded unchanged.
 pub(crate) async fn whole(reply: SettledReply) -> Response<AnyBody> {
     let mended = reply.mended;
     let (observed, account, disclosure) = (*mended.observed, mended.account, mended.disclosure);
@@ -58,10 +58,10 @@ pub(crate) async fn whole(reply: SettledReply) -> Response<AnyBody> {
     Response::from_parts(head, full(changed))
 }
 
-/// The status of an error that replaces an incomplete reply: no client takes it for a temporary one.
+/// The status of an error that replaces an incomplete reply. Clients do not treat this status as temporary.
 pub(super) const INCOMPLETE: StatusCode = StatusCode::UNPROCESSABLE_ENTITY;
 
-/// Returns an error instead of the reply, with what was received.
+/// Returns an error instead of the reply. The error contains the received text.
 fn as_error<'a>(
     exchange: &Exchange,
     mut head: Parts,
@@ -98,8 +98,8 @@ fn as_error<'a>(
     Response::from_parts(head, full(edited.unwrap_or(body)))
 }
 
-/// Returns the reply that replaces one that had only thoughts. Its own thoughts belong to it, with their signatures:
-/// those of the first would be refused if a client sent them back.
+/// Returns the reply that replaces one that contained only reasoning. It keeps its own reasoning and
+/// signatures: a provider would reject those of the first reply if the client sent them back.
 fn anew(exchange: &Exchange, choices: &[(&Choice, Settled)]) -> Option<wire::Response> {
     let [(first, settled)] = choices else { return None };
     if !first.text.is_empty() || !first.tool_calls.is_empty() || settled.end == Some(End::Cut) {
@@ -109,8 +109,8 @@ fn anew(exchange: &Exchange, choices: &[(&Choice, Settled)]) -> Option<wire::Res
     matches!(anew.reply().choices.as_slice(), [own] if own.can_go_on()).then_some(anew)
 }
 
-/// Returns the id to continue from, if it differs from the reply's own: after a text that of the last answer. A
-/// call's result goes to the answer with the call.
+/// Returns the id to continue from, if it is not the reply's own. After a text it is the id of the last
+/// response. The result of a call belongs to the response that contains the call.
 fn id_of<'a>(given: &Reply, choices: &'a [(&Choice, Settled)], account: &'a Account) -> Option<&'a str> {
     if given.choices.iter().any(|choice| !choice.tool_calls.is_empty()) {
         return None;
@@ -154,7 +154,7 @@ fn write(exchange: &Exchange, edit: &mut dyn ReplyEdit, choice: &Choice, settled
     }
 }
 
-/// Writes what differs into the reply to the repeated request.
+/// Writes the differences into the reply to the repeated request.
 fn write_anew(edit: &mut dyn ReplyEdit, own: &Choice, lead: &str, settled: &Settled) {
     let text = settled.text.as_deref().map(|text| text.strip_prefix(lead).unwrap_or(text));
     if let Some(text) = text.filter(|text| *text != own.text) {

@@ -1,15 +1,15 @@
-//! Ids of calls from several answers: some servers number their calls from the start in each, so that a result would
-//! go to the wrong one.
+//! Makes the ids of tool calls from several responses unique. Some servers restart their numbering in each
+//! response, so a result could be assigned to the wrong call.
 
 use std::collections::{HashMap, HashSet};
 
 use endmark_wire::reply::ToolCall;
 
-/// The ids of the calls of a choice.
+/// The ids of a choice's calls.
 #[derive(Debug, Default)]
 pub(super) struct CallIds {
     taken: HashSet<String>,
-    /// The last number that was appended to an id.
+    /// The last number appended to each id.
     numbers: HashMap<String, u32>,
 }
 
@@ -19,7 +19,7 @@ impl CallIds {
         Self { taken, numbers: HashMap::new() }
     }
 
-    /// Gives a call another id if an earlier call has the same.
+    /// Gives a call a different id if an earlier call has the same id.
     pub(super) fn give_own(&mut self, call: &mut ToolCall) {
         let Some(id) = call.id.clone() else { return };
         let mut own = id.clone();

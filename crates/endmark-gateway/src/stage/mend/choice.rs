@@ -1,4 +1,4 @@
-//! One choice of a reply, from the judgement of its parts to what the client gets for it.
+//! Handles one choice of a reply, from the verdicts on its parts to what the client gets.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,39 +16,39 @@ use crate::reply::{ClientGone, Flow, Part};
 use crate::settings::Mode;
 use crate::stage::observe::suspects::call_suspect;
 
-/// What the client gets for a choice, if it differs from what was received.
+/// What the client gets for a choice, where it differs from what was received.
 #[derive(Debug, Default)]
 pub(crate) struct Settled {
-    /// The message text, with the client's own beginning of it.
+    /// The message text, including the beginning that the client wrote.
     pub(crate) text: Option<String>,
-    /// Received calls with other arguments.
+    /// Received calls whose arguments were changed.
     pub(crate) calls: Vec<ToolCall>,
-    /// Calls that were not in the first answer.
+    /// Calls that were not in the first response.
     pub(crate) new_calls: Vec<ToolCall>,
-    /// Whether the last of them is cut, and stays so.
+    /// Whether the last new call is cut and could not be completed.
     pub(crate) last_new_call_is_cut: bool,
-    /// The provider's signature of the rest of the text.
+    /// The provider's signature for the rest of the text.
     pub(crate) signature: Option<String>,
-    /// The client's stop sequence at which the rest of the text ends.
+    /// The client's stop sequence that ended the rest of the text.
     pub(crate) sequence: Option<String>,
-    /// The id of the answer with the new calls, if it has one.
+    /// The id of the response that contains the new calls, if it has one.
     pub(crate) new_calls_in: Option<String>,
-    /// Whether the text was the beginning of a call, and is no longer text.
+    /// Whether the text was the beginning of a call, so that it is no longer text.
     pub(crate) text_became_call: bool,
-    /// Whether the client of a stream has more of it than its own stream gave.
+    /// Whether the client of a stream has received more of the choice than the first stream contained.
     pub(crate) went_on: bool,
-    /// Received calls that stayed cut.
+    /// Received calls that could not be completed.
     pub(crate) cut_calls: BTreeSet<u32>,
-    /// The calls after a requested one, which may be the next cut ones.
+    /// The calls that followed a requested one. They may replace the next cut calls.
     pub(crate) answered: Option<CallsAfter>,
     /// The stop reason to report; `None` for the provider's own.
     pub(crate) end: Option<End>,
-    /// The whole reply to the repeated request.
+    /// The complete reply to a repeated request.
     pub(crate) anew: Option<Bytes>,
 }
 
 impl Settled {
-    /// Returns the call to name in a reply of which nothing is left, if the format cannot show a cut call.
+    /// Returns the call to name in a reply without content, if the format cannot represent a cut call.
     pub(crate) fn left_out<'a>(&'a self, choice: &'a Choice) -> Option<&'a ToolCall> {
         let is_left = |text: &str| !text.trim().is_empty() && !self.text_became_call;
         let is_cut = |call: &ToolCall| self.cut_calls.contains(&call.index);
@@ -59,13 +59,13 @@ impl Settled {
         choice.tool_calls.last().or(cut_new).filter(|_| is_bare)
     }
 
-    /// Whether the client gets more than was received at first, or something else.
+    /// Whether the client gets more than the first response contained, or different content.
     pub(crate) fn has_more(&self) -> bool {
         self.went_on || self.text.is_some() || !self.calls.is_empty() || !self.new_calls.is_empty()
     }
 }
 
-/// Prepares a part with the outcomes of those before it.
+/// Prepares a part with the outcomes of the preceding parts.
 pub(crate) fn prepare(part: &mut Suspect, settled: &Settled) {
     part.before.join(&settled.calls);
     if let Some(answered) = &settled.answered {
@@ -73,7 +73,7 @@ pub(crate) fn prepare(part: &mut Suspect, settled: &Settled) {
     }
 }
 
-/// Adds the outcome of one part.
+/// Recovers one part and adds its outcome.
 pub(crate) async fn add(
     exchange: &Exchange,
     choice: &Choice,
@@ -92,12 +92,12 @@ pub(crate) async fn add(
         settled.anew = given.whole.anew;
     }
     match finish {
-        // An earlier recovered call does not make the reply whole.
+        // A reply is not whole just because an earlier call was recovered.
         Finish::AsItWas if (is_left_cut || may_lack_calls) && settled.end != Some(End::Cut) => {
             settled.end = None;
         }
         Finish::AsItWas => {}
-        // A whole part after a call that stays cut does not make the reply whole.
+        // A reply is not whole just because a part after a cut call is.
         Finish::Normal if !settled.cut_calls.is_empty() => {}
         Finish::Normal => settled.end = Some(normal_end(choice)),
         Finish::Cut => settled.end = Some(End::Cut),
@@ -122,11 +122,11 @@ pub(crate) async fn add(
     let Some(following) = given.following else { return Ok(()) };
     match &suspect.slot.part {
         Part::ToolCall(_) if !is_whole => {}
-        // The answer repeats the calls that already follow this one.
+        // If other calls follow this one, the response only repeats them.
         Part::ToolCall(call) if choice.tool_calls.last().is_none_or(|last| last.index != call.index) => {
             settled.answered = Some(CallsAfter { call: call.index, following });
         }
-        // On the heap: hardly any reply needs it.
+        // Box the future, because few replies need it.
         Part::Text | Part::ToolCall(_) => {
             Box::pin(followed(exchange, choice, following, account, disclosure, settled)).await?;
         }
@@ -139,7 +139,7 @@ fn normal_end(choice: &Choice) -> End {
     if choice.tool_calls.is_empty() { End::Turn } else { End::ToolCalls }
 }
 
-/// Adds tool calls that arrived when the rest of a text was requested. The last of them may itself be cut.
+/// Adds tool calls that arrived when the rest of a text was requested. The last of them may also be cut.
 async fn followed(
     exchange: &Exchange,
     choice: &Choice,
@@ -162,10 +162,10 @@ async fn followed(
         .tool_calls
         .iter()
         .map(|call| settled.calls.iter().rfind(|whole| whole.index == call.index).unwrap_or(call).clone());
-    // The calls that the model had made by then.
+    // The calls that the model had made so far.
     let mut before: Vec<ToolCall> = own_calls.collect();
     let mut ids = CallIds::of(&before);
-    // A server that numbers its calls differently must not seem to continue earlier ones.
+    // New calls get new indexes, so that a server with a different numbering does not seem to continue earlier calls.
     let next = choice.tool_calls.iter().map(|call| call.index.saturating_add(1)).max().unwrap_or(0);
     let last = following.calls.len().saturating_sub(1);
     for (position, mut call) in following.calls.into_iter().enumerate() {
@@ -189,11 +189,11 @@ async fn followed(
         let mut suspect = call_suspect(exchange, choice.index, &call, reply);
         suspect.is_last_call = position == last;
         if account.left() != (0, 0) && !suspect.needs_nothing() {
-            // It may be requested, and is shown after those.
+            // The rest of this call may be requested, and the request shows these calls before it.
             let message = (content_before.clone(), before.clone());
             suspect.before = Before::new(Arc::new(message), before.len());
         }
-        // Recursion stops here: calls after a recovered call are not inspected.
+        // Recursion stops here: calls that follow a recovered call are not examined.
         let mended = Box::pin(mend(&exchange.case(), &suspect, account, &mut Flow::Waiting)).await?;
         disclosure.add(&mended, account);
         if mended.is_left_cut() {
@@ -212,7 +212,7 @@ async fn followed(
     Ok(())
 }
 
-/// Returns a call with its current arguments and their signature.
+/// Returns a call with these arguments and their signature.
 fn with_arguments(call: ToolCall, arguments: String, signature: Option<String>) -> ToolCall {
     let signature = if arguments == call.arguments { call.signature } else { signature };
     ToolCall { arguments, signature, ..call }

@@ -1,4 +1,4 @@
-//! Recovers a stream that ended, part by part: the missing text goes to its client as it arrives.
+//! Recovers a stream that has ended, part by part. The missing text is sent to the client as it arrives.
 
 use std::collections::{BTreeSet, HashMap};
 use std::pin::pin;
@@ -25,22 +25,21 @@ pub(crate) struct Mended {
     pub(crate) result: MendedReply,
 }
 
-/// The outcome of its reply.
+/// The outcome of a reply.
 pub(crate) struct MendedReply {
-    /// The worst outcome of any choice.
+    /// The worst outcome of all choices.
     pub(crate) worst: Outcome,
-    /// The choices that get another end than their own.
+    /// The choices whose end is replaced.
     pub(crate) ends: Vec<OtherEnd>,
-    /// Why the reply is not whole, if its own stream did not report an end.
+    /// Why the reply is not whole, if the stream itself did not report an end.
     pub(crate) failed: Option<Disclosure>,
     /// Why recovery stopped early.
     pub(crate) given_up: Option<GivenUp>,
-    /// An incomplete choice, if its client should get an error for it.
+    /// An incomplete choice, if the client should get an error for it.
     pub(crate) incomplete: Option<Disclosure>,
 }
 
-/// Does what is right for each part of a stream.
-///
+/// Judges each part of a stream, and recovers it if necessary.
 /// # Errors
 /// [`ClientGone`] if the client has disconnected.
 pub(crate) async fn stream(
@@ -93,7 +92,7 @@ struct Mending<'a> {
     received: &'a Received,
     /// How the upstream's stream ended.
     ending: Ending,
-    /// Bytes of each part that the client has.
+    /// How many bytes of each part the client has.
     sent: &'a Sent,
     writer: &'a mut dyn Writer,
     client: &'a mut ClientStream,
@@ -101,19 +100,19 @@ struct Mending<'a> {
     result: MendedReply,
 }
 
-/// Why recovery stopped before everything possible was done.
+/// Why recovery stopped early.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum GivenUp {
-    /// The time limit of a request was exceeded.
+    /// The time limit of the request was exceeded.
     TookTooLong,
     /// The gateway was stopped.
     Stopped,
 }
 
-/// An end of a choice that replaces its own.
+/// The end that replaces a choice's own.
 pub(crate) struct OtherEnd {
     pub(crate) choice: u32,
-    /// `None` for the provider's own.
+    /// The new end; `None` for the provider's own.
     pub(crate) end: Option<ReplyEnd>,
     pub(crate) endmark: Option<Box<RawValue>>,
     pub(crate) rewritten: bool,
@@ -136,7 +135,7 @@ impl Mending<'_> {
                     .await?;
             }
             if self.fails_behind(choice) && is_as_it_came {
-                // Whole calls arrived, and the upstream reports that more of the reply failed: its error stays.
+                // Whole calls arrived, but the upstream reports that the rest of the reply failed. Its error is kept.
                 disclosure.broke_off();
                 self.result.worst = self.result.worst.max(disclosure.outcome());
                 self.result.failed.get_or_insert(disclosure);
@@ -169,7 +168,7 @@ impl Mending<'_> {
         self.ending == Ending::UpstreamError && choice.finish.is_none() && !choice.tool_calls.is_empty()
     }
 
-    /// Recovers one part of a choice, which continues if the client has its beginning.
+    /// Recovers one part of a choice. If the client has its beginning, the client gets the rest as it arrives.
     async fn part(
         &mut self,
         choice: &Choice,
@@ -178,7 +177,7 @@ impl Mending<'_> {
     ) -> Result<MendedPart, ClientGone> {
         let had = self.sent(choice, part);
         let goes_on = match (&part.slot.part, had) {
-            // Nothing can follow what the server invented.
+            // Nothing can be appended to arguments that the server made up.
             (Part::ToolCall(call), Some(had)) => {
                 had <= part.reply.text.len()
                     && choice.takes_more(call)
@@ -199,7 +198,7 @@ impl Mending<'_> {
         let mended = mend(&self.exchange.case(), part, &mut self.account, &mut flow).await?;
         if let (Flow::Live(slot), Some(text)) = (&mut flow, mended.text()) {
             let sent = slot.sent();
-            // The client has the beginning of the text: the state machine refuses any other join.
+            // The client has the beginning of the text, and the state machine rejects joins that would change it.
             slot.extend(text.get(sent..).unwrap_or_default()).await?;
         }
         if let Flow::Live(slot) = &flow {
@@ -214,7 +213,7 @@ impl Mending<'_> {
         self.result.given_up = Some(why);
     }
 
-    /// Records that the reply is not whole, and no more is done for it.
+    /// Records that the reply is not whole and that recovery ends.
     fn broke_off(&mut self) -> Disclosure {
         let mut disclosure = Disclosure::new(self.exchange);
         disclosure.broke_off();
@@ -222,8 +221,8 @@ impl Mending<'_> {
         disclosure
     }
 
-    /// Returns the bytes of a part that the client has, or `None` for a call that it has nothing of, which can only
-    /// be sent whole.
+    /// Returns how many bytes of a part the client has. Returns `None` for a call of which it has nothing,
+    /// which can be sent only as a whole.
     fn sent(&self, choice: &Choice, part: &Suspect) -> Option<usize> {
         match &part.slot.part {
             Part::Text => {
@@ -237,7 +236,7 @@ impl Mending<'_> {
         }
     }
 
-    /// Writes the end of a choice that was recovered, or about which something is disclosed.
+    /// Writes the end of a choice that was recovered or for which something is disclosed.
     async fn choice(
         &mut self,
         choice: &Choice,
@@ -281,7 +280,7 @@ impl Mending<'_> {
             self.client.send(bytes).await?;
         }
         if is_begun || (settled.end.is_none() && choice.finish.is_none()) {
-            // Cut, and not recovered: the protocol has no word for that except an error.
+            // The choice is cut and was not recovered. An error is the protocol's only way to report this.
             self.result.failed.get_or_insert_with(|| disclosure.clone());
             return Ok(());
         }
@@ -294,8 +293,8 @@ impl Mending<'_> {
         Ok(())
     }
 
-    /// Sends calls that the client has nothing of, whole or as far as received if that can be disclosed, and the held
-    /// part of those whose beginning it has.
+    /// Sends calls of which the client has nothing: whole, or as far as received if the cut can be disclosed.
+    /// Also sends the held rest of calls that the client has begun to receive.
     async fn held_calls(
         &mut self,
         choice: &Choice,
@@ -309,7 +308,7 @@ impl Mending<'_> {
                 _ if left_out.contains(&call.index) => continue,
                 None => self.writer.tool_call(choice.index, known.unwrap_or(call)),
                 Some(sent) => {
-                    // Recovered text is already written, and a call that stays cut needs nothing.
+                    // Recovered text was already written, and a call that stays cut needs nothing more.
                     let rest = call.arguments.get(sent..).filter(|rest| !rest.is_empty());
                     let is_held = known.is_none() && !settled.cut_calls.contains(&call.index);
                     let rest = rest.filter(|_| is_held && self.writer.goes_on(choice.index, call));

@@ -1,4 +1,4 @@
-//! Recovers a whole reply, part by part.
+//! Recovers a reply that is not streamed, part by part.
 
 use endmark_recovery::Ending;
 
@@ -9,19 +9,19 @@ use crate::reply::Flow;
 use crate::rescue::Refusal;
 use crate::stage::observe::whole::Observed;
 
-/// A whole reply after recovery.
+/// A reply that is not streamed, after recovery.
 pub(crate) struct Mended {
     pub(crate) observed: Box<Observed>,
-    /// What its client gets for each choice.
+    /// What the client gets for each choice.
     pub(crate) choices: Vec<Settled>,
     pub(crate) account: Account,
     pub(crate) disclosure: Disclosure,
 }
 
-/// Does what is right for each part of a reply.
+/// Judges each part of a reply, and recovers it if necessary.
 ///
 /// # Errors
-/// [`Refusal`] if the client has disconnected in the meantime.
+/// [`Refusal`] if the client has disconnected meanwhile.
 pub(crate) async fn whole(mut observed: Box<Observed>) -> Result<Mended, Refusal> {
     let gone = |_| Refusal::BadRequest("the client went away".to_owned());
     let Observed { exchange, response, parts, spent, .. } = &mut *observed;

@@ -1,8 +1,8 @@
-//! The first reply of a stream: its bytes are passed on as they arrive, and read at the same time.
+//! The first reply of a stream, which is forwarded and read at the same time.
 //!
-//! Only what a client would take for the end of an incomplete reply is held back: from the event with the stop reason
-//! on, and if parts have ends of their own, each until the next event. A reply with a certain end is not held back,
-//! unless its usage is still to come.
+//! The gateway holds back only what a client would take for the end of an incomplete reply: everything from
+//! the event with the stop reason on. If parts have their own end events, each of these is held until the
+//! next event. If the end is certain, nothing is held back, unless usage is still to come.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -27,12 +27,12 @@ use crate::settings::Mode;
 use crate::upstream::frame_without_claims;
 use crate::work::{self, LARGE_BYTES, Large};
 
-/// Events that came together go on together up to this size: each that goes on by itself costs as much as to read it.
+/// Events that arrive together are forwarded together up to this size. Forwarding each one costs as much as reading it.
 const MAX_GATHERED_BYTES: usize = 2 * 1024;
 
 /// A stream after its last byte.
 pub(crate) enum Seen {
-    /// It could not be read to its end and was passed on unread: its end is that of HTTP.
+    /// The stream could not be read to its end and was forwarded unread. Its end is that of the HTTP body.
     Unread(Ending),
     Read(Box<Observed>),
 }
@@ -40,20 +40,20 @@ pub(crate) enum Seen {
 /// A stream that was read to its end.
 pub(crate) struct Observed {
     pub(crate) reader: Box<dyn Reader>,
-    /// The client's side of it, with what is held back.
+    /// Writes to the client. It contains what is held back.
     pub(crate) writer: Box<dyn Writer>,
     pub(crate) ending: Ending,
-    /// The error with which the upstream ended it.
+    /// The error with which the upstream ended the stream.
     pub(crate) error: Option<ProviderError>,
-    /// Bytes of each part that the client has.
+    /// How many bytes of each part the client has.
     pub(crate) sent: Sent,
-    /// Bytes after the last whole frame.
+    /// Bytes after the last complete frame.
     pub(crate) residue: Vec<u8>,
-    /// Its choices, each with the parts that may be cut.
+    /// The choices, each with the parts that may be cut.
     pub(crate) parts: Parts,
-    /// The usage of its call.
+    /// The usage of the call.
     pub(crate) spent: Option<Spent>,
-    /// The memory held for it.
+    /// The memory reserved for the stream.
     pub(crate) _holding: Holding,
     pub(crate) _large: Large,
 }
@@ -63,9 +63,9 @@ pub(crate) type Parts = Vec<(Whose, Suspects)>;
 
 /// A choice of a stream.
 pub(crate) enum Whose {
-    /// It arrived, with this index among the received ones.
+    /// The choice arrived, at this index among the received ones.
     Received(usize),
-    /// No part of it arrived.
+    /// No part of the choice arrived.
     Missing(Box<Choice>),
 }
 
@@ -79,12 +79,12 @@ impl Whose {
     }
 }
 
-/// How much the client has of each part: of a choice's text (no call), or of a call's arguments.
+/// How many bytes the client has of each part: a choice's text (without a call), or a call's arguments.
 #[derive(Debug, Default)]
 pub(crate) struct Sent(HashMap<(u32, Option<u32>), usize>);
 
 impl Sent {
-    /// Returns `None` for a call that the client has nothing of.
+    /// Returns how many bytes the client has, or `None` for a call of which it has nothing.
     pub(crate) fn of(&self, choice: u32, call: Option<u32>) -> Option<usize> {
         self.0.get(&(choice, call)).copied()
     }
@@ -107,8 +107,8 @@ impl Sent {
     }
 }
 
-/// Passes the upstream's stream to the client until it ends, or until its end is in doubt. Then settles its call.
-///
+/// Forwards the upstream's stream to the client until it ends, or until its end is in doubt. Then settles its
+/// call.
 /// # Errors
 /// [`ClientGone`] if the client has disconnected.
 pub(crate) async fn stream(
@@ -131,7 +131,7 @@ pub(crate) async fn stream(
         };
         let data = match next {
             Ok(Some(data)) => data,
-            // A reply that is passed on unread ends as its HTTP body does.
+            // A reply that is forwarded unread ends like its HTTP body.
             Ok(None) if observer.unread => break Ending::Clean,
             Ok(None) => break observer.ending_at_close(),
             Err(ending) => break ending,
@@ -146,7 +146,7 @@ pub(crate) async fn stream(
             call.read((!observer.unread).then(|| observer.reader.received().choices()));
         }
         if let Some(ending) = ended {
-            // The end waits for its record and for counts behind it. The events before it do not.
+            // The end waits for its record and for usage that may follow. The events before it do not wait.
             let end = observer.outgoing.split_off(gathered);
             client.send(std::mem::replace(&mut observer.outgoing, end)).await?;
             break ending;
@@ -164,13 +164,13 @@ pub(crate) async fn stream(
     }
     let large = match large {
         Some(large) => large,
-        // A continuation request has the whole request.
+        // A continuation request contains the complete original request.
         None => work::large(came.saturating_add(exchange.attempt.request.body().len())).await,
     };
     let Passed { mut observed, last, unread } = observer.finish(ending, large);
-    // Before the last bytes go to the client: what it has completely is recorded as complete.
+    // Settle the call before the last bytes reach the client, so that a complete reply is recorded as complete.
     if let Some(call) = call {
-        // A stream that was passed on unread from some event on was too long to be kept.
+        // If the stream became unread at some event, it was too long to be kept.
         let ending = if unread && ending == Ending::Clean { Ending::OverCap } else { ending };
         let end = CallEnd { unread, ..ended(observed.reader.received(), ending, &observed.parts) };
         observed.spent = call.settle(end);
@@ -184,13 +184,13 @@ pub(crate) async fn stream(
     Ok(Seen::Read(Box::new(observed)))
 }
 
-/// More missing choices than these do not count: no provider gives as many.
+/// Maximum missing choices that are considered. No provider returns more.
 const MAX_CHOICES: u32 = 128;
 
 fn parts(exchange: &Exchange, received: &Received, ending: Ending, error: Option<&ProviderError>) -> Parts {
     let mut choices: Vec<Whose> = (0..received.choices().len()).map(Whose::Received).collect();
     if ending != Ending::Clean {
-        // A choice of which a failed stream has nothing is a reply as well, cut before its first character.
+        // If a failed stream contains nothing of a choice, the choice counts as cut before its first character.
         let asked_for = 0..exchange.attempt.request.view().choices.min(MAX_CHOICES);
         let missing = asked_for.filter(|index| received.choice_at(*index).is_none());
         choices.extend(missing.map(|index| Whose::Missing(Box::new(Choice::new(index)))));
@@ -211,33 +211,33 @@ fn ended(received: &Received, ending: Ending, parts: &Parts) -> CallEnd {
     CallEnd { judged: worst(parts.iter().map(|(_, parts)| parts.worst)), ..CallEnd::stream(ending, received) }
 }
 
-// Fields: the state of one pass over a stream; each event changes most of them.
+// Fields: the state of one pass over a stream. Each event changes most of them.
 struct Observer<'a> {
     exchange: &'a Exchange,
     decoder: Decoder,
     reader: Box<dyn Reader>,
     writer: Box<dyn Writer>,
-    /// Whether an end in doubt is held back.
+    /// Whether a doubtful end is held back.
     holds_end: bool,
-    /// Whether calls are held back until they are whole, with everything that follows.
+    /// Whether calls, and everything after them, are held back until they are whole.
     holds_calls: bool,
-    /// Calls that wait for what follows them.
+    /// Calls that are held until the next event.
     waiting: Waiting,
     sent: Sent,
-    /// What is held with them.
+    /// How many bytes of each part are held back.
     unsent: Sent,
     outgoing: Vec<u8>,
     unread: bool,
     error: Option<ProviderError>,
-    /// Since when heartbeats are held behind what is held back.
+    /// Since when heartbeats have been held back together with other events.
     idle_since: Option<Instant>,
     /// Calls that were found to be whole, with the length of their arguments in bytes.
     whole_calls: HashMap<u32, usize>,
     sure: Sure,
     holding: Holding,
-    /// Memory held for calls, in addition to their bytes.
+    /// Memory for the calls, in addition to their bytes.
     entry_bytes: usize,
-    /// What arrived after its end.
+    /// Bytes that arrived after the end.
     behind: Vec<u8>,
 }
 
@@ -272,12 +272,12 @@ impl<'a> Observer<'a> {
             self.outgoing.extend_from_slice(data);
             return None;
         }
-        // What arrived before used this in addition to its bytes.
+        // The content that arrived earlier uses this memory in addition to its bytes.
         let entry_bytes = self.reader.received().entry_bytes();
         let grown = entry_bytes.saturating_sub(std::mem::replace(&mut self.entry_bytes, entry_bytes));
         let has_room = self.holding.grow(data.len() + grown);
         let too_long = self.decoder.push(data).is_err() || !has_room;
-        // Usually everything is passed on unchanged.
+        // Usually everything is forwarded unchanged.
         self.outgoing.reserve_exact(self.decoder.finished());
         while let Some(frame) = self.decoder.next_frame() {
             if let Some(ending) = self.frame(frame_without_claims(frame)) {
@@ -285,7 +285,7 @@ impl<'a> Observer<'a> {
             }
         }
         if too_long {
-            // A frame over the limit cannot be read. The rest is passed on, and cannot be recovered.
+            // A frame over the limit cannot be read. The rest is forwarded and cannot be recovered.
             self.unread = true;
             self.outgoing.extend(self.writer.release());
             let decoder = std::mem::replace(&mut self.decoder, Decoder::new(0));
@@ -302,16 +302,16 @@ impl<'a> Observer<'a> {
             Err(error) => {
                 tracing::warn!(request = self.exchange.client.id, %error, "the upstream sent an event that cannot be read");
                 if error.is_broken_chunk() && self.exchange.mode() != Mode::Warn {
-                    // Its content is missing from everything that follows, so the reply ends before it.
+                    // The content of this event is missing from everything that follows, so the reply ends before it.
                     return Some(Ending::UpstreamError);
                 }
-                // The client may be able to read it. The rest cannot be recovered any more.
+                // The client may be able to read this event, but the rest can no longer be recovered.
                 self.outgoing.extend_from_slice(&frame.raw);
                 return None;
             }
         };
         if self.exchange.attempt.asks_usage && event.only_counts() {
-            // The client did not request it.
+            // The client did not request this event.
             return None;
         }
         let ending = match (&event.error, event.done) {
@@ -335,7 +335,7 @@ impl<'a> Observer<'a> {
         ending
     }
 
-    /// Whether the client may not have an event before the end of its reply is known.
+    /// Whether an event must be held back until the end of the reply is known.
     fn is_held_back(&mut self, event: &Event) -> bool {
         if event.idle {
             return self.is_held_back_while_idle();
@@ -348,14 +348,15 @@ impl<'a> Observer<'a> {
         let had_waited = !self.waiting.is_over();
         let waits =
             self.writer.calls_come_whole() && self.waiting.next(self.exchange, self.reader.received(), event);
-        // What was held may be cut. Nothing may overtake it any more.
+        // The held call may be cut, so nothing may be forwarded before it any more.
         self.holds_calls |= had_waited && is_end;
-        // It can only continue before its end is reported.
+        // A call can be continued only before its end is reported.
         self.holds_calls = self.holds_calls || event.closed_call.is_some_and(|call| self.is_cut(call));
         self.holds_calls || is_end || event.closes || waits || (self.holds_end && event.pieces.is_empty())
     }
 
-    /// Whether a comment or a ping is held. It overtakes nothing, unless the client would get nothing for too long.
+    /// Whether a comment or a ping is held back. It must not overtake held events, unless the client would
+    /// otherwise receive nothing for too long.
     fn is_held_back_while_idle(&mut self) -> bool {
         if !self.writer.holds() {
             self.idle_since = None;
@@ -365,16 +366,16 @@ impl<'a> Observer<'a> {
         since.elapsed() < self.exchange.gateway.settings.limits.heartbeat
     }
 
-    /// Whether a call that is reported complete is not: its arguments have begun, and are not JSON.
+    /// Whether a call was reported complete although it is not: its arguments have begun and are not JSON.
     fn is_cut(&mut self, call: u32) -> bool {
-        // Formats that report this have one choice.
+        // Formats that report the end of calls have only one choice.
         let Some(known) = self.reader.received().call_at(0, call) else { return false };
         if self.whole_calls.get(&call) == Some(&known.arguments.len()) {
-            // It was reported before.
+            // The call was reported complete before.
             return false;
         }
         if known.free_text {
-            // Only what follows can show it.
+            // Only the events that follow can show whether it is cut.
             return false;
         }
         let arguments = known.arguments.trim();
@@ -386,11 +387,11 @@ impl<'a> Observer<'a> {
         is_cut
     }
 
-    /// Whether an event reports the end of a reply, and that is in doubt.
+    /// Whether an event reports the end of a reply, and this end is doubtful.
     fn ends_in_doubt(&mut self, event: &Event) -> bool {
         let received = self.reader.received();
         if event.done {
-            // Without any finish reason before it, this end is as doubtful as a drop.
+            // Without a finish reason, this end is as doubtful as a closed connection.
             return received.choices().iter().any(|choice| choice.finish.is_none());
         }
         let choices = event.finishes.iter().filter_map(|finish| received.choice_at(finish.choice));
@@ -404,10 +405,10 @@ impl<'a> Observer<'a> {
         doubt
     }
 
-    /// Whether a choice that ended needs no recovery, even if its usage is still to come.
+    /// Whether a choice that has ended needs no recovery. Its usage may still be missing.
     fn is_beyond_doubt(&self, choice: &Choice, event: &Event) -> bool {
         let view = self.exchange.attempt.request.view();
-        // A client that disconnects when its reply ends should not do so before the usage arrives.
+        // A client may disconnect at the end of its reply, and must not do so before the usage has arrived.
         let is_awaited = self.exchange.attempt.asks_usage && view.choices == 1;
         let count_may_come = event.usage.is_none()
             && (is_awaited || (self.exchange.limit_of_one_reply().is_some() && view.include_usage));
@@ -420,8 +421,8 @@ impl<'a> Observer<'a> {
         suspects(self.exchange, choice, sure, Ending::Clean, counted, None).left.is_empty()
     }
 
-    /// Returns how a stream ended whose bytes just stopped: a finish reason for every choice is an end as well. If
-    /// the format has a last event that did not arrive, all requested choices must be there.
+    /// Returns how a stream ended whose connection closed. If every choice has a finish reason, it ended
+    /// normally. If the format has a last event and that did not arrive, all requested choices must be present as well.
     fn ending_at_close(&self) -> Ending {
         let choices = self.reader.received().choices();
         let request = &self.exchange.attempt.request;
@@ -434,7 +435,7 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// Whether the stream has ended by itself without its usage.
+    /// Whether the stream ended by itself, but without usage.
     fn ended_uncounted(&self) -> bool {
         let received = self.reader.received();
         !self.unread && received.is_done() && !received.is_counted()
@@ -469,11 +470,11 @@ impl<'a> Observer<'a> {
     }
 }
 
-/// What has been passed on, and what will be.
+/// What has been forwarded, and what remains to be.
 struct Passed {
     observed: Observed,
-    /// The last bytes for the client that it has not got yet.
+    /// The last bytes, which the client has not received yet.
     last: Vec<u8>,
-    /// Whether the stream could not be read to its end and was passed on unread.
+    /// Whether the stream could not be read to its end and was forwarded unread.
     unread: bool,
 }

@@ -1,29 +1,29 @@
-//! Calls that precede an end and were certain: a server may report that end with every event, and they are not judged
-//! again each time.
+//! Remembers calls that were certain at an earlier end. A server may report an end with every event, and
+//! these calls should not be judged again each time.
 
 use std::collections::HashMap;
 
 use endmark_wire::reply::{Event, Piece, Received};
 
-/// How many calls of each choice are certain, from its first on; `None` if one of them continued afterwards.
+/// How many calls of each choice are certain, counted from the first. `None` if one of them was continued later.
 #[derive(Debug, Default)]
 pub(super) struct Sure(HashMap<u32, Option<usize>>);
 
 impl Sure {
-    /// Returns the first call of a choice to judge, or `None` if all are in doubt.
+    /// Returns the index of the first call of a choice to judge, or `None` if all calls are doubtful.
     pub(super) fn from(&self, choice: u32) -> Option<usize> {
         self.0.get(&choice).copied().unwrap_or(Some(0))
     }
 
-    /// Records that these choices, with this many calls each, were certain when they ended. The last call may be the
-    /// one that the next end is about.
+    /// Records that these choices, with this many calls each, were certain when they ended. The last call is
+    /// judged again at the next end, because that end may belong to it.
     pub(super) fn are_beyond_doubt(&mut self, choices: Vec<(u32, usize)>) {
         for (choice, calls) in choices.into_iter().filter(|(_, calls)| *calls > 0) {
             self.0.insert(choice, Some(calls - 1));
         }
     }
 
-    /// Processes the next event: if it belongs to one of those calls, that call was not complete.
+    /// Processes the next event. If it continues one of these calls, the call was not complete.
     pub(super) fn take(&mut self, received: &Received, event: &Event) {
         for delta in &event.pieces {
             let Piece::ToolCall { index, .. } = &delta.piece else { continue };

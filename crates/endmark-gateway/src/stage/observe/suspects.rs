@@ -1,4 +1,4 @@
-//! The parts of a choice that may be cut, each with its required form.
+//! Selects the parts of a choice that may be cut, each with its required format.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -16,12 +16,12 @@ use crate::recovery::{
 };
 use crate::reply::{Part, Slot};
 
-/// Returns the parts of a choice that may be cut: its text, or, if it calls tools, the arguments of each call and
-/// what follows the last.
+/// Returns the parts of a choice that may be cut: its text, or if it calls tools, the arguments of each call
+/// and the text after the last call.
 ///
-/// Text before a call is complete, and so is every call that something follows: the model continued after it. Only
-/// parts that need recovery or disclosure are kept, since a reply may have thousands that need nothing. Calls before
-/// `from` are known to need nothing.
+/// Text before a call is complete, and so is every call that is not the last, because the model continued
+/// after it. Only parts that need recovery or disclosure are returned, since a reply may have thousands of
+/// others. Calls before `from` are known to need nothing.
 pub(crate) fn suspects(
     exchange: &Exchange,
     choice: &Choice,
@@ -59,7 +59,7 @@ pub(crate) fn suspects(
         reply,
     };
     let unshown = || {
-        // What arrived may be incomplete: only how it ended is evidence, and a call that is reported to continue.
+        // The received text may be incomplete, so only the end and the reports about calls are evidence.
         let (said, demanded) =
             if choice.unfinished { ("{", Some(Format::Json)) } else { (choice.text.as_str(), None) };
         let reply = Reply { reasoned: false, ..reply(said) };
@@ -76,8 +76,8 @@ pub(crate) fn suspects(
         return Suspects::of(unshown());
     }
     if choice.tool_calls.is_empty() {
-        // If a text is followed by a thought, or a part of the server's own, the rest belongs to those. A request
-        // could only show what precedes them.
+        // If reasoning or a server's own content follows a text, the missing part belongs to that content. A
+        // request could show only the text before it.
         if choice.ends_unshown {
             return Suspects::of(unshown());
         }
@@ -95,7 +95,7 @@ pub(crate) fn suspects(
         let of_text = |said: &str| Suspect { hindrance: Some(BEHIND_CALLS), ..text(reply(said)) };
         choice.behind_calls().map(of_text)
     };
-    // If more followed the calls, none of them is last.
+    // If other content followed the calls, none of them is the last part.
     let last = choice.tool_calls.len() - usize::from(!choice.ends_unshown && behind.is_none());
     let is_trusted = !ends_half_calls(choice.tool_calls.get(from..).unwrap_or_default());
     let of_call = |(position, call): (usize, &ToolCall)| {
@@ -123,8 +123,8 @@ fn hindrance(choice: &Choice) -> Option<&'static str> {
     }
 }
 
-/// Whether a call that others follow may lack its end. Pieces of calls may alternate, so what follows a call proves
-/// nothing unless its own text shows its end.
+/// Whether a call that others follow may be incomplete. Pieces of several calls may alternate, so a following
+/// call proves nothing, unless the arguments themselves are complete.
 fn may_go_on(call: &ToolCall, is_trusted: bool) -> bool {
     match call.progress {
         CallProgress::Open => shows_no_end(call),
@@ -133,12 +133,12 @@ fn may_go_on(call: &ToolCall, is_trusted: bool) -> bool {
     }
 }
 
-/// Whether the text of a call cannot show its end.
+/// Whether a call's arguments cannot show where they end.
 fn shows_no_end(call: &ToolCall) -> bool {
     call.free_text || call.arguments.trim().is_empty()
 }
 
-/// Whether their server reports cut calls as complete. Then its reports about others are not evidence.
+/// Whether the server reports cut calls as complete. If it does, its reports about other calls prove nothing.
 fn ends_half_calls(calls: &[ToolCall]) -> bool {
     let closed = || calls.iter().filter(|call| call.progress == CallProgress::Closed);
     let is_half = |call: &ToolCall| {
@@ -149,7 +149,7 @@ fn ends_half_calls(calls: &[ToolCall]) -> bool {
     closed().any(shows_no_end) && closed().any(is_half)
 }
 
-/// The parts of a choice that need something, and the judgement of all its parts.
+/// The parts of a choice that need recovery or disclosure, and the verdict on all parts.
 #[derive(Default)]
 pub(crate) struct Suspects {
     pub(crate) left: Vec<Suspect>,
@@ -185,8 +185,8 @@ impl Suspects {
     }
 }
 
-/// Keeps of the surplus choices only the first cut part, which is disclosed and not recovered. They are passed on
-/// unchanged, however many an upstream returns.
+/// Reduces surplus choices to the first cut part, which is disclosed but not recovered. These choices are
+/// forwarded unchanged, however many an upstream returns.
 pub(crate) fn without_surplus<'a>(exchange: &Exchange, choices: impl Iterator<Item = &'a mut Suspects>) {
     let asked_for = exchange.attempt.request.view().choices.max(1);
     let mut is_told = false;
@@ -198,7 +198,7 @@ pub(crate) fn without_surplus<'a>(exchange: &Exchange, choices: impl Iterator<It
     }
 }
 
-/// Returns the judgement of a reply: the worst of its parts.
+/// Returns the verdict on a reply, which is the worst verdict on its parts.
 pub(crate) fn worst(judgements: impl IntoIterator<Item = Option<Judgement>>) -> Option<Judgement> {
     let badness = |judgement: &Judgement| match judgement {
         Judgement::Passed => 0,
@@ -208,21 +208,21 @@ pub(crate) fn worst(judgements: impl IntoIterator<Item = Option<Judgement>>) -> 
     judgements.into_iter().flatten().max_by_key(badness)
 }
 
-/// Returns one tool call as a part that may be cut.
+/// Returns a tool call as a part that may be cut.
 pub(crate) fn call_suspect(exchange: &Exchange, choice: u32, call: &ToolCall, reply: Reply) -> Suspect {
     let schema = exchange.tool_schema(&call.name);
     let is_made_up = is_made_up(&reply, schema.as_ref());
-    // Some servers send an empty text for a finished call without arguments, which is whole.
+    // Some servers send an empty text for a complete call without arguments.
     let without_arguments = reply.text.is_empty() && reply.stop == Some(Stop::Normal) && !is_made_up;
     let reply = match (is_made_up, without_arguments) {
         // No part of the call has arrived.
         (true, _) => Reply { text: String::new(), ..reply },
-        // It is whole at any count of tokens, too.
+        // The call is whole, however many tokens were used.
         (_, true) => Reply { limit: None, ..reply },
         _ => reply,
     };
     let has_grammar = !without_arguments && !call.free_text;
-    // An end that broke off says nothing about a call that was reported complete before.
+    // If the stream broke off later, that does not affect a call that was reported complete before.
     let is_proved = call.free_text && call.progress == CallProgress::Closed && reply.ending != Ending::Clean;
     Suspect {
         slot: Slot { choice, part: Part::ToolCall(call.clone()) },
@@ -240,18 +240,18 @@ pub(crate) fn call_suspect(exchange: &Exchange, choice: u32, call: &ToolCall, re
     }
 }
 
-/// Returns what precedes the part of a choice's text that has a required grammar, and is not examined.
+/// Returns the text before the part with the required grammar, which is not examined.
 pub(crate) fn before<'a>(exchange: &Exchange, choice: &'a Choice) -> &'a str {
     let length = if exchange.client.demanded.is_some() { choice.last_part } else { 0 };
     choice.text.get(..length).unwrap_or_default()
 }
 
-/// Returns the text with what the client itself wrote at its beginning, whether or not the server repeated that.
+/// Returns the text with the beginning that the client wrote, whether or not the server repeated it.
 fn with_lead(exchange: &Exchange, text: &str) -> String {
     format!("{}{text}", lead(exchange, text))
 }
 
-/// Returns what precedes the received text and was not received: the client's own beginning of the reply.
+/// Returns the beginning of the reply that the client wrote, if the received text does not repeat it.
 pub(crate) fn lead<'a>(exchange: &'a Exchange, text: &str) -> &'a str {
     match exchange.attempt.request.view().prefill.as_deref() {
         Some(prefill) if !text.starts_with(prefill) => prefill,

@@ -1,5 +1,5 @@
-//! Calls whose arguments arrive at once, and that wait until something follows them. A call that its function
-//! refuses, or without arguments, may be all that a server could parse of a cut one.
+//! Holds calls whose arguments arrive at once, until another event follows. If such a call has no arguments,
+//! or violates the function's schema, a server may have parsed only a part of a cut call.
 
 use endmark_wire::reply::{Event, Piece, Received};
 
@@ -14,7 +14,7 @@ impl Waiting {
         self.0.is_empty()
     }
 
-    /// Processes the next event. Returns whether it has to wait as well.
+    /// Processes the next event. Returns whether the event must wait as well.
     pub(super) fn next(&mut self, exchange: &Exchange, received: &Received, event: &Event) -> bool {
         let ends = |choice: &u32| event.finishes.iter().any(|finish| finish.choice == *choice);
         let goes_on = |choice: &u32| event.pieces.iter().any(|delta| delta.choice == *choice);
@@ -30,7 +30,7 @@ impl Waiting {
     }
 }
 
-/// Whether a piece is a call that would count as cut if the reply reached its limit.
+/// Whether a piece is a call that would count as cut if the reply had reached its limit.
 fn is_doubtful(exchange: &Exchange, received: &Received, choice: u32, piece: &Piece) -> bool {
     let Piece::ToolCall { index, .. } = piece else { return false };
     let Some(call) = received.call_at(choice, *index) else { return false };

@@ -1,4 +1,4 @@
-//! A whole reply, read and judged.
+//! Reads and judges a reply that is not streamed.
 
 use bytes::Bytes;
 use endmark_recovery::Ending;
@@ -19,34 +19,34 @@ use crate::rescue::Refusal;
 use crate::upstream::{Read, ReadError, of_changed_body, read_up_to, without_claims};
 use crate::work::{self, Large};
 
-/// A whole reply after its last byte.
+/// A reply that is not streamed, after its last byte.
 pub(crate) enum Observation {
-    /// It is passed on unread.
+    /// The reply is forwarded unread.
     Unread(Response<AnyBody>),
     Read(Box<Observed>),
-    /// It broke off, and may be requested again: its client has no part of it.
+    /// The reply broke off. It may be requested again, because the client has received nothing.
     Lost(Box<Exchange>, Refusal),
 }
 
-/// A whole reply that was read.
+/// A reply that was read completely.
 pub(crate) struct Observed {
     pub(crate) exchange: Box<Exchange>,
     pub(crate) head: Parts,
     pub(crate) body: Bytes,
     pub(crate) response: wire::Response,
-    /// The parts of each of its choices that may be cut, in the order of the choices.
+    /// The parts that may be cut, for each choice in order.
     pub(crate) parts: Vec<Suspects>,
-    /// The usage of its call.
+    /// The usage of the call.
     pub(crate) spent: Option<Spent>,
-    /// The memory held for the body until it is processed.
+    /// The memory reserved for the body until it is processed.
     pub(crate) _holding: Holding,
     pub(crate) _large: Large,
 }
 
-/// Reads a reply, and settles its call.
+/// Reads a reply and settles its call.
 ///
 /// # Errors
-/// [`Refusal`] if it is not a reply.
+/// [`Refusal`] if the body is not a reply.
 pub(crate) async fn whole(
     exchange: Box<Exchange>,
     answer: Response<AnyBody>,
@@ -55,8 +55,8 @@ pub(crate) async fn whole(
     observed(exchange, answer).await.inspect_err(|_| watch.end(Ended::Failed))
 }
 
-/// Handles a reply whose body ended in this error. An upstream that was silent for the whole permitted time does not
-/// get that time twice.
+/// Handles a reply whose body ended with this error. If the upstream was silent for the whole permitted time,
+/// it does not get the same time again.
 fn broken(exchange: Box<Exchange>, error: ReadError) -> Result<Observation, Refusal> {
     let is_silent = matches!(error, ReadError::Stalled(_));
     let refusal = Refusal::AnswerLost { upstream: exchange.upstream_name().to_owned(), error };
@@ -124,13 +124,13 @@ async fn observed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Res
     })))
 }
 
-/// Returns the error that a body has instead of a reply.
+/// Returns the error that a body contains instead of a reply.
 fn error_in(exchange: &Exchange, body: &Bytes) -> Option<ProviderError> {
     Value::parse_body(body).ok().and_then(|root| exchange.attempt.request.format().read_error(root))
 }
 
-/// Handles an error under a status of success. It is retried like a lost reply, unless the same request would be
-/// refused again. Such a refusal is passed on unchanged, with a header that marks it.
+/// Handles an error with a success status. It is retried like a lost reply, unless the same request would be
+/// refused again. In that case the error is forwarded unchanged, with a header that marks it.
 fn refused(
     exchange: Box<Exchange>,
     call: Option<Call>,
@@ -145,15 +145,15 @@ fn refused(
         answer.headers_mut().insert(REASON, HeaderValue::from_static("upstream_error"));
         return Ok(Observation::Unread(answer));
     }
-    // A provider's error may repeat the key of the request.
+    // A provider's error may repeat the key from the request.
     let error = ReadError::Broken(exchange.recorder.clean(&said.message).into());
     broken(exchange, error)
 }
 
-/// Passes a reply on unread that is too large to be read.
+/// Permits forwarding a reply unread because it is too large.
 ///
 /// # Errors
-/// [`Refusal::Reading`] if it may call a tool that its client does not know.
+/// [`Refusal::Reading`] if the reply may contain a call of a tool that the client does not know.
 fn passes(exchange: &Exchange, why: &'static str) -> Result<(), Refusal> {
     if exchange.offers_reading() {
         return Err(Refusal::Reading("says more than can be held to look for calls of endmark_read"));
@@ -164,9 +164,9 @@ fn passes(exchange: &Exchange, why: &'static str) -> Result<(), Refusal> {
 
 /// The body of a reply, as far as it is kept.
 enum Received {
-    /// All of it, with the memory that it uses.
+    /// The complete body, with the memory reserved for it.
     Whole(Bytes, Holding),
-    /// It is too long: it is passed on, and its call is settled when it ends.
+    /// The body is too long. It is forwarded, and its call is settled at its end.
     Unread(AnyBody),
 }
 
@@ -216,7 +216,7 @@ fn parts(exchange: &Exchange, reply: &Reply) -> Vec<Suspects> {
     parts
 }
 
-/// Returns how the reply's call ended.
+/// Returns how the call ended.
 fn ended(reply: &Reply, parts: &[Suspects]) -> CallEnd {
     CallEnd { judged: worst(parts.iter().map(|parts| parts.worst)), ..CallEnd::whole(reply) }
 }

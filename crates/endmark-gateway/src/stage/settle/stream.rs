@@ -6,22 +6,23 @@ use crate::exchange::Exchange;
 use crate::ledger::Ended;
 use crate::stage::mend::stream::Mended;
 
-/// A stream that is completely recorded.
+/// A stream whose outcome is recorded.
 pub(crate) struct Settled {
     pub(crate) mended: Mended,
     /// Whether the server's data after the reply did not arrive.
     pub(crate) end_lost: bool,
 }
 
-/// Records how a request ended, and the id under which its reply continues.
+/// Records how a request ended, and under which id its reply continues.
 pub(crate) fn stream(exchange: &Exchange, mended: Mended) -> Settled {
     exchange.calls.watch.end(Ended::Replied(mended.result.worst));
     let observed = &mended.observed;
-    // However the bytes ended. In what follows the last whole frame it may stand all the same.
+    // This does not depend on how the bytes ended: the last event may still be in the bytes after the last
+    // complete frame.
     let lacks_end = exchange.attempt.request.format().facts().wants_last_event
         && !observed.reader.received().is_done()
         && observed.residue.is_empty();
-    // After an error that the client got, nothing is invented.
+    // If the client received an error, no end is added.
     let end_lost = observed.error.is_none() && (observed.ending != Ending::Clean || lacks_end);
     if end_lost && mended.result.failed.is_none() {
         mended.note_lost_end(exchange);
@@ -47,8 +48,9 @@ impl Mended {
         }
     }
 
-    /// The client continues from the id at the beginning of its stream. Its server has the whole reply under that of
-    /// the last answer. A call's result goes to the response with the call.
+    /// Records an id. The client will continue from the id at the beginning of its stream, but the server has
+    /// the complete reply under the id of the last response. The result of a call belongs to the response
+    /// that contains the call.
     fn note_successor(&self, exchange: &Exchange) {
         let is_whole = self.result.failed.is_none() && self.result.worst.is_delivered_whole();
         let has_calls =

@@ -1,9 +1,9 @@
-//! Records a whole reply.
+//! Records a reply that is not streamed.
 
 use crate::ledger::Ended;
 use crate::stage::mend::whole::Mended;
 
-/// A whole reply that is completely recorded.
+/// A reply that is not streamed, after its outcome was recorded.
 pub(crate) struct Settled {
     pub(crate) mended: Mended,
 }

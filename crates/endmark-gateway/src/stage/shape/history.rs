@@ -1,5 +1,5 @@
-//! Changes of a request's history before it is sent upstream: calls that no server can read, references to items that
-//! the server stored cut, and a response that continued under another id.
+//! Changes the history in a request: repairs calls that no server can parse, restores items that the server
+//! stored cut, and replaces the id of a response that was continued under another id.
 
 use endmark_wire::request::Request;
 
@@ -23,8 +23,8 @@ pub(super) async fn change(
     changed
 }
 
-/// Lets a request continue from the whole of a response that it knows by the id of its beginning. Returns the id that
-/// the response has.
+/// Lets a request continue from the complete response, although the client knows only the id of its
+/// beginning. Returns the id of the complete response.
 pub(super) fn go_on(
     gateway: &Gateway,
     upstream: &str,

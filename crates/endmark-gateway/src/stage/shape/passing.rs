@@ -1,4 +1,4 @@
-//! The history of a request that is not for a reply.
+//! Changes the history of a request that is not for a reply.
 
 use bytes::Bytes;
 use endmark_wire::format::FORMATS;
@@ -16,8 +16,8 @@ use crate::route::Target;
 use crate::stage::admit::mode_of;
 use crate::upstream::Credential;
 
-/// Changes a request that is not for a reply if it continues a response or refers to items: counting or condensing
-/// only their beginnings would be wrong.
+/// Changes a request that is not for a reply if it continues a response or refers to items. Without the
+/// change, the provider would count or condense only their beginnings.
 pub(crate) async fn change_passing(
     gateway: &Gateway,
     target: &Target<'_>,
