@@ -24,7 +24,7 @@ pub(crate) struct Access {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rule {
-    /// Every client of the listener, which only this machine can reach.
+    /// Every client, since only this machine can reach the listener.
     Open,
     /// Clients that have the key with this hash.
     Key([u8; 32]),
@@ -33,24 +33,24 @@ enum Rule {
 }
 
 impl Access {
-    /// With the admin key if one is configured, otherwise by whether only the owner reaches the listener. `nonce` is
-    /// unpredictable. It signs forms if there is no key.
+    /// Requires the admin key if one is configured. Without one, access is open if only the owner reaches the
+    /// listener. `nonce` is unpredictable, and signs forms if there is no key.
     pub(crate) fn new(admin_key: Option<&str>, is_local: bool, nonce: &str) -> Self {
         let rule = match admin_key {
             Some(key) => Rule::Key(hash(key)),
             None if is_local => Rule::Open,
             None => Rule::Closed,
         };
-        // With a key it stays the same over a restart, and so do cookies.
+        // The admin key makes the secret constant, so cookies survive a restart.
         Self { rule, secret: hash(&format!("endmark console\n{}", admin_key.unwrap_or(nonce))) }
     }
 
-    /// Whether a key is required.
+    /// Returns whether a key is required.
     pub(crate) fn has_key(&self) -> bool {
         matches!(self.rule, Rule::Key(_))
     }
 
-    /// Admits a request, or returns why not.
+    /// Admits a request, or returns the reason for refusing it.
     pub(crate) fn admit(&self, headers: &HeaderMap) -> Result<(), Failure> {
         match &self.rule {
             Rule::Open => Ok(()),
@@ -73,17 +73,17 @@ impl Access {
         })
     }
 
-    /// Returns what removes the cookie.
+    /// Returns the header value that removes the cookie.
     pub(crate) fn log_out() -> String {
         format!("{COOKIE_NAME}=; Path=/endmark; Max-Age=0; HttpOnly; SameSite=Strict")
     }
 
-    /// Returns the token that a form must send, which no page of another site can know.
+    /// Returns the token that a form must send. Pages of other sites cannot know it.
     pub(crate) fn form_token(&self) -> String {
         self.signature("form")
     }
 
-    /// Checks that a form is from one of these pages.
+    /// Checks that one of the console's own pages sent a form.
     pub(crate) fn check_form(&self, token: Option<&str>) -> Result<(), Failure> {
         if token.is_some_and(|token| hash(token) == hash(&self.form_token())) {
             Ok(())
@@ -93,7 +93,7 @@ impl Access {
     }
 
     fn is_key(&self, key: &str) -> bool {
-        // Comparing hashes takes the same time for any key.
+        // Comparing hashes takes the same time for every key.
         self.rule == Rule::Key(hash(key))
     }
 
@@ -106,7 +106,7 @@ impl Access {
         until.is_some_and(|until| until > now && hash(cookie) == hash(&self.signed(until)))
     }
 
-    /// Signs with two hashes of the secret, so that no signature can be extended.
+    /// Signs with two nested hashes, so that a signature cannot be extended to a longer text.
     fn signature(&self, what: &str) -> String {
         let inner = Sha256::new().chain_update(self.secret).chain_update(what).finalize();
         let outer = Sha256::new().chain_update(self.secret).chain_update(inner).finalize();
@@ -124,7 +124,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }
 
-/// Returns the values of the cookie.
+/// Returns all values of the console's cookie.
 fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let sent = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     let pairs = sent.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));

@@ -1,4 +1,4 @@
-//! Responses: documents and errors.
+//! Builds responses: documents and errors.
 
 use std::error::Error;
 
@@ -13,7 +13,7 @@ use serde_json::json;
 /// The body of a response.
 pub type ConsoleBody = UnsyncBoxBody<Bytes, Box<dyn Error + Send + Sync>>;
 
-/// Why a request fails.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     /// The request is invalid.
@@ -25,17 +25,17 @@ pub(crate) enum Failure {
     /// The admin key is missing or wrong.
     #[error("this asks for the admin key: send it as `Authorization: Bearer KEY`")]
     Unauthorized,
-    /// No client may read here.
+    /// Reading is refused to all clients.
     #[error(
         "the gateway has no admin key, and other machines or clients with its keys can reach it: set `admin_key` in its configuration"
     )]
     Closed,
-    /// The form is not from one of the pages.
+    /// A form that was not sent by one of the console's pages.
     #[error(
         "the form does not match the page as it is now: go back, reload the page and send the form again"
     )]
     Forged,
-    /// Only reading is supported there.
+    /// The route supports only reading.
     #[error("only GET and HEAD are offered here")]
     Method,
     /// Too many clients already follow the events.
@@ -50,7 +50,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Returns its type and its status.
+    /// Returns the error type and the HTTP status.
     pub(crate) fn kind(&self) -> (&'static str, StatusCode) {
         match self {
             Self::BadRequest(_) => ("bad_request", StatusCode::BAD_REQUEST),
@@ -65,7 +65,7 @@ impl Failure {
         }
     }
 
-    /// Returns it as a JSON document.
+    /// Returns the error as a JSON document.
     pub(crate) fn in_json(&self) -> Response<ConsoleBody> {
         let (code, status) = self.kind();
         let document = json!({ "error": { "code": code, "message": self.to_string() } });
@@ -79,19 +79,19 @@ impl Failure {
     }
 }
 
-/// Returns a document as JSON.
+/// Returns data as a JSON document.
 pub(crate) fn json_of(data: &impl Serialize) -> Result<Response<ConsoleBody>, Failure> {
     let mut text = serde_json::to_vec(data)?;
     text.push(b'\n');
     Ok(document_of("application/json", text))
 }
 
-/// Returns a document that is not cached and that pages of other origins cannot use.
+/// Returns a document that must not be cached and that pages of other origins cannot use.
 pub(crate) fn document_of(kind: &'static str, body: impl Into<Bytes>) -> Response<ConsoleBody> {
     response_of(kind, Full::new(body.into()).map_err(|never| match never {}).boxed_unsync())
 }
 
-/// As `document_of`, with a body that may still be arriving.
+/// Like `document_of`, for a body that may still be arriving.
 pub(crate) fn response_of(kind: &'static str, body: ConsoleBody) -> Response<ConsoleBody> {
     let mut response = Response::new(body);
     let headers = [

@@ -1,5 +1,5 @@
-//! The stored data as JSON below `/endmark/api/`. Each route returns the same `data` as its command with `--json`. A
-//! list that continues has `next`, the address of its next page.
+//! The stored data as JSON below `/endmark/api/`. Each route returns the same `data` as its command with
+//! `--json`. If a list has another page, `next` contains the address of that page.
 
 pub(crate) mod events;
 mod lists;
@@ -10,10 +10,10 @@ use http::Response;
 use crate::answer::{ConsoleBody, Failure};
 use crate::console::{Console, Visit};
 
-/// The prefix of the routes.
+/// The prefix of all routes.
 pub(crate) const BELOW: &str = "/endmark/api/";
 
-/// The most rows of one page.
+/// Maximum rows of one page.
 const MAX_ROWS: u32 = 1_000;
 
 /// Answers a request for one of the routes.

@@ -19,11 +19,11 @@ use crate::page;
 /// The settings of a console.
 #[derive(Debug, Clone)]
 pub struct ConsoleSettings {
-    /// The admin key. If there is one, it is always required.
+    /// The admin key. If one is set, it is always required.
     pub admin_key: Option<String>,
-    /// Whether only its owner reaches the listener: from this machine, under its own names, without a required key.
+    /// Whether only the owner reaches the listener: from this machine, at local names, and no client key is required.
     pub is_local: bool,
-    /// An unpredictable value, for the forms of the pages.
+    /// An unpredictable value that signs the forms of the pages.
     pub nonce: String,
     /// The table of models and their prices.
     pub models: Arc<Models>,
@@ -31,25 +31,25 @@ pub struct ConsoleSettings {
     pub rules: Vec<Rule>,
     /// The time zone of budget windows.
     pub zone: Zone,
-    /// The days that records are kept; 0 for ever.
+    /// Days for which records are kept; 0 means forever.
     pub keep_days: u64,
     /// Whether the texts of cut replies are kept.
     pub keep_text: bool,
-    /// The most tokens of one continuation, for estimates.
+    /// Maximum tokens of one continuation, for estimates.
     pub continuation_tokens: u64,
 }
 
-/// A request, with the data that it may be answered from.
+/// A request with the data needed to answer it.
 pub struct Visit {
-    /// Its head.
+    /// The head of the request.
     pub head: Parts,
-    /// Its whole body.
+    /// The complete body of the request.
     pub body: Bytes,
-    /// The store.
+    /// The store to read.
     pub store: Store,
-    /// Whether the gateway is stopping: endless responses end then.
+    /// Returns whether the gateway is stopping, which ends event streams.
     pub is_stopping: Arc<dyn Fn() -> bool + Send + Sync>,
-    /// The median and the 95th percentile of the latency that the gateway adds, in milliseconds, once known.
+    /// Median and 95th percentile of the latency that the gateway adds, in milliseconds; `None` until measured.
     pub added_ms: Option<(f64, f64)>,
 }
 
@@ -66,7 +66,7 @@ pub struct Console {
 }
 
 impl Console {
-    /// A console with these settings.
+    /// Creates a console with these settings.
     pub fn new(settings: ConsoleSettings) -> Self {
         Self {
             access: Access::new(settings.admin_key.as_deref(), settings.is_local, &settings.nonce),
@@ -80,7 +80,7 @@ impl Console {
         }
     }
 
-    /// Returns whether a request has the admin key; `None` if none is set.
+    /// Returns whether a request has the admin key, or `None` if no admin key is set.
     pub fn has_admin_key(&self, headers: &HeaderMap) -> Option<bool> {
         self.access.has_key().then(|| self.access.admit(headers).is_ok())
     }

@@ -1,8 +1,8 @@
-//! Reports about the stored data: the same for the command (`endmark usage --json`), as JSON below `/endmark/api/`
-//! and as pages.
+//! Reports about the stored data in three forms: for commands (`endmark usage --json`), as JSON below
+//! `/endmark/api/`, and as pages.
 //!
-//! A [`Console`] answers requests for them. It reads a [`Store`](endmark_store::Store), always on a separate thread,
-//! and changes only budgets and keys, by forms.
+//! A [`Console`] answers requests for them. It reads a [`Store`](endmark_store::Store), always on a separate
+//! thread. Only its forms change anything: budgets and keys.
 
 mod access;
 mod answer;

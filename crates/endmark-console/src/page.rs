@@ -1,5 +1,5 @@
-//! The stored data as pages below `/endmark/`: complete documents that need no script, and are refreshed by one. They
-//! show the same data as the JSON routes.
+//! The stored data as pages below `/endmark/`. The pages are complete without a script; a script only
+//! refreshes them. They show the same data as the JSON routes.
 
 mod assets;
 mod budgets;
@@ -26,11 +26,11 @@ use crate::console::{Console, Visit};
 /// The prefix of the pages.
 const BELOW: &str = "/endmark";
 
-/// What a page may do: show content from here. Scripts and styles within a page do not run.
+/// Pages may load content only from the gateway. Inline scripts and styles do not run.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Rows of one page.
+/// Rows of a list on one page.
 const ROWS: u32 = 50;
 
 /// Answers a request for a page.
@@ -44,7 +44,7 @@ async fn shown(console: &Console, visit: &Visit) -> Result<Response<ConsoleBody>
     let path = head.uri.path().strip_prefix(BELOW).unwrap_or_default().trim_matches('/');
     let query = head.uri.query();
     let parts = path.split_once('/').unwrap_or((path, ""));
-    // For every client that may send requests to the gateway.
+    // These files are open to every client that may send requests to the gateway.
     match (&head.method, parts) {
         (&Method::GET | &Method::HEAD, ("assets", name)) => return assets::respond(&head.headers, name),
         (&Method::GET | &Method::HEAD, ("login", "")) => return Ok(document(login::form(console, false))),
@@ -96,7 +96,7 @@ fn failed(console: &Console, failure: &Failure) -> Response<ConsoleBody> {
     response
 }
 
-/// Redirects a browser.
+/// Redirects the browser to another page.
 fn see_other(place: &str) -> Response<ConsoleBody> {
     let mut response = document_of("text/plain", "");
     *response.status_mut() = StatusCode::SEE_OTHER;

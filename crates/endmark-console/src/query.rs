@@ -1,4 +1,4 @@
-//! The parameters of an address.
+//! Parses the query parameters of a URL.
 
 use std::str::FromStr;
 
@@ -6,12 +6,12 @@ use endmark_wire::percent_decoded;
 
 use crate::answer::Failure;
 
-/// The decoded parameters of an address. An empty one counts as missing, since forms send those.
+/// Decoded query parameters. An empty one counts as missing, because forms send empty fields.
 #[derive(Debug)]
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Parses them. An unknown parameter is refused: it would silently have no effect.
+    /// Parses the parameters. An unknown one is rejected, because it would silently have no effect.
     pub(crate) fn parse(query: Option<&str>, known: &[&str]) -> Result<Self, Failure> {
         let mut pairs: Vec<(String, String)> = Vec::new();
         for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
@@ -32,18 +32,18 @@ impl Query {
         Ok(Self(pairs))
     }
 
-    /// Returns the value of this name.
+    /// Returns the value of a parameter.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(known, value)| known == name && !value.is_empty());
         found.map(|(_, value)| value.as_str())
     }
 
-    /// As `text`, owned.
+    /// Like `text`, but owned.
     pub(crate) fn owned(&self, name: &str) -> Option<String> {
         self.text(name).map(str::to_owned)
     }
 
-    /// Returns the number of this name.
+    /// Returns a parameter as a number.
     pub(crate) fn number<T: FromStr>(&self, name: &str) -> Result<Option<T>, Failure> {
         let parsed = |text: &str| {
             text.parse().map_err(|_| Failure::BadRequest(format!("`{name}` is `{text}`: use a whole number")))
@@ -51,7 +51,7 @@ impl Query {
         self.text(name).map(parsed).transpose()
     }
 
-    /// Returns the number of requested rows, from 1 to `most`.
+    /// Returns the requested number of rows, from 1 to `most`.
     pub(crate) fn limit(&self, most: u32) -> Result<u32, Failure> {
         let limit = self.number::<u32>("limit")?.unwrap_or(most.min(50));
         if (1..=most).contains(&limit) {

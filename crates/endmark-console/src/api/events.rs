@@ -1,4 +1,4 @@
-//! `runs/events`: the events of runs, as server-sent events, from now on or from an event on.
+//! `runs/events`: streams events of runs as server-sent events, from now on or after a given event.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,22 +16,22 @@ use crate::answer::{ConsoleBody, Failure, response_of};
 use crate::console::{Console, Visit};
 use crate::query::Query;
 
-/// The most clients that follow at once.
+/// Maximum clients that follow events at the same time.
 pub(crate) const MAX_FOLLOWERS: usize = 32;
-/// How often the store is polled: other processes write runs, too.
+/// How often the store is polled. Other processes also write runs, so no notification would be complete.
 const POLL_INTERVAL: Duration = Duration::from_millis(400);
 /// Longest silence before a heartbeat, and so before a lost client is noticed.
 const HEARTBEAT: Duration = Duration::from_secs(10);
-/// The longest response. The client then reconnects and misses nothing, since it sends its last event.
+/// Longest response. The client then reconnects and misses nothing, because it sends the number of its last event.
 const LIFETIME: Duration = Duration::from_mins(5);
-/// The most events that are read at once.
+/// Maximum events per read of the store.
 const EVENTS_AT_ONCE: u32 = 500;
-/// The beginning of a response: when a client reconnects, in milliseconds.
+/// The first line of a response, which sets the client's reconnection delay in milliseconds.
 const RETRY_PREAMBLE: &str = "retry: 1000\n\n";
 
 type Events = Sender<Bytes, Box<dyn std::error::Error + Send + Sync>>;
 
-/// What is followed, and the last event.
+/// The followed run, if only one is followed, and the last event that was sent.
 struct RunEventStream {
     store: Store,
     is_stopping: Arc<dyn Fn() -> bool + Send + Sync>,
@@ -40,8 +40,8 @@ struct RunEventStream {
     _place: OwnedSemaphorePermit,
 }
 
-/// `runs/events?run=&after=`: events after the one with this number, which `Last-Event-ID` overrides. Without either,
-/// those from now on.
+/// Answers `runs/events?run=&after=` with events after the one of this number. `Last-Event-ID` overrides
+/// `after`. Without either, only new events are sent.
 pub(super) async fn follow(console: &Console, visit: &Visit) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(visit.head.uri.query(), &["run", "after"])?;
     let last = visit.head.headers.get("last-event-id").map(|last| {
@@ -71,7 +71,7 @@ pub(super) async fn follow(console: &Console, visit: &Visit) -> Result<Response<
 }
 
 impl RunEventStream {
-    /// Sends events until the client disconnects, the gateway stops, the store fails or the time is over.
+    /// Sends events until the client disconnects, the gateway stops, the store fails or the response's lifetime ends.
     async fn send_until_closed(mut self, mut events: Events) {
         let until = Instant::now() + LIFETIME;
         let mut last_sent = Instant::now();
@@ -111,7 +111,7 @@ impl RunEventStream {
     }
 }
 
-/// Formats an event. JSON has no line breaks, so no message can end the frame.
+/// Formats an event. Serialised JSON contains no line breaks, so a message cannot end the frame.
 fn frame(event: StoredRunEvent) -> String {
     let id = event.id;
     let data = serde_json::to_string(&RunEventReport::from(event)).unwrap_or_default();

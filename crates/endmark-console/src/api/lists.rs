@@ -1,4 +1,4 @@
-//! Lists, newest first, and their entries in full.
+//! Routes for lists, newest first, and for single entries in full.
 
 use endmark_runs::{AgentRun, RunEventReport};
 use endmark_store::Store;
@@ -12,7 +12,7 @@ use crate::query::Query;
 use crate::reading;
 use crate::reports::{budgets, compactions, recoveries, requests};
 
-/// A page of a list: the command's data, and where it continues.
+/// One page of a list: the data of the command, and where the next page starts.
 #[derive(Serialize)]
 struct Page<T> {
     #[serde(flatten)]
@@ -21,7 +21,7 @@ struct Page<T> {
     next: Option<String>,
 }
 
-/// `recoveries?status=&model=&provider=&cut_kind=&task=&request=&before=&limit=`, as `endmark log`.
+/// `recoveries?status=&model=&provider=&cut_kind=&task=&request=&before=&limit=`, like `endmark log`.
 pub(super) async fn recoveries(store: &Store, query: Option<&str>) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(query, &reading::RECOVERIES)?;
     let (rows, next) = reading::recoveries(store, &query, query.limit(MAX_ROWS)?).await?;
@@ -32,7 +32,7 @@ pub(super) async fn recoveries(store: &Store, query: Option<&str>) -> Result<Res
     json_of(&Page { report, next })
 }
 
-/// `recoveries/ID`, a recovery's number or a request's id, as `endmark log show`.
+/// `recoveries/ID` with a recovery's number or a request's id, like `endmark log show`.
 pub(super) async fn recovery(
     store: &Store,
     query: Option<&str>,
@@ -43,7 +43,7 @@ pub(super) async fn recovery(
     json_of(&recoveries::in_full(found.as_ref(), &calls))
 }
 
-/// `sessions/ID`, a session's hash as `endmark usage --by session` has it.
+/// `sessions/ID` with a session's hash as in `endmark usage --by session`.
 pub(super) async fn session(
     console: &Console,
     store: &Store,
@@ -76,7 +76,7 @@ pub(super) async fn compactions(
     json_of(&Page { report: compactions::CompactionsReport { rows }, next })
 }
 
-/// `budgets?after=&limit=`, as `endmark budget`.
+/// `budgets?after=&limit=`, like `endmark budget`.
 pub(super) async fn budgets(
     console: &Console,
     store: &Store,
@@ -87,7 +87,7 @@ pub(super) async fn budgets(
     json_of(&Page { report: budgets::BudgetsReport { rows }, next })
 }
 
-/// What `endmark runs` answers.
+/// The response of `endmark runs`.
 #[derive(Serialize)]
 struct RunList {
     runs: Vec<AgentRun>,
@@ -98,14 +98,14 @@ struct RunList {
     this_gateway_alone: bool,
 }
 
-/// `runs?before=&limit=`, as `endmark runs`.
+/// `runs?before=&limit=`, like `endmark runs`.
 pub(super) async fn runs(store: &Store, query: Option<&str>) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(query, &reading::RUNS)?;
     let ((runs, next), this_gateway_alone) = reading::runs(store, &query, query.limit(MAX_ROWS)?).await?;
     json_of(&Page { report: RunList { runs, events: None, this_gateway_alone }, next })
 }
 
-/// `runs/ID`, a run's id or its beginning, as `endmark runs show`.
+/// `runs/ID` with a run's id or its first characters, like `endmark runs show`.
 pub(super) async fn run(
     store: &Store,
     query: Option<&str>,

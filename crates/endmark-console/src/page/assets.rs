@@ -1,4 +1,4 @@
-//! The style sheet, the script and the logo, in the binary.
+//! The style sheet, the script and the logo, which are part of the binary.
 
 use std::io::Write as _;
 use std::sync::OnceLock;
@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, Response};
 
 use crate::answer::{ConsoleBody, Failure, document_of};
 
-/// A file of the pages.
+/// A static file that the pages use.
 struct Asset {
     name: &'static str,
     kind: &'static str,

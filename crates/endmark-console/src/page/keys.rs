@@ -1,5 +1,5 @@
-//! The gateway's own keys: a list, and a form to revoke one. Secrets cannot be shown, since only their hashes are
-//! kept. (CX-7)
+//! The gateway's own keys: a list, and a form to revoke one. Keys cannot be shown, because only their hashes
+//! are stored. (CX-7)
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -17,7 +17,7 @@ use crate::query::Query;
 /// The address of the page.
 const PLACE: &str = "/endmark/keys";
 
-/// The list, by name.
+/// Lists the keys by name.
 pub(super) async fn page(console: &Console, store: &Store, query: Option<&str>) -> Result<Markup, Failure> {
     Query::parse(query, &[])?;
     let keys = store.read(Reader::keys).await?;
@@ -84,7 +84,7 @@ fn rates(rates: RateLimits) -> Markup {
     html! { @for (limit, unit) in limits { @if let Some(limit) = limit { br; (words::count(limit)) (unit) } } }
 }
 
-/// Revokes a key, as `endmark keys revoke`.
+/// Revokes a key, like `endmark keys revoke`.
 pub(super) async fn revoke(console: &Console, visit: &Visit) -> Result<Response<ConsoleBody>, Failure> {
     let form = login::form_of(&visit.body, &["token", "name"])?;
     console.access.check_form(form.text("token"))?;

@@ -8,7 +8,7 @@ use super::words;
 use crate::answer::Failure;
 use crate::console::Console;
 
-/// The pages, by their addresses.
+/// The pages in the navigation, with their addresses.
 const PAGES: [(&str, &str); 8] = [
     ("/endmark/", "Overview"),
     ("/endmark/requests", "Requests"),
@@ -20,23 +20,23 @@ const PAGES: [(&str, &str); 8] = [
     ("/endmark/keys", "Keys"),
 ];
 
-/// A page around its content.
+/// The parts of a page around its content.
 #[derive(Default)]
 pub(super) struct Frame<'a> {
-    /// The address of the page that it belongs to.
+    /// The address of the navigation entry that is marked as current.
     pub place: &'a str,
-    /// Its title in a window's bar.
+    /// The title in the browser's tab.
     pub title: &'a str,
-    /// The route with the same data as JSON.
+    /// The JSON route with the same data.
     pub json: Option<String>,
-    /// Seconds after which the page is refreshed, if it is.
+    /// The interval in seconds at which the page is refreshed, if any.
     pub seconds: Option<u32>,
-    /// The route whose events refresh the page.
+    /// The route whose events trigger a refresh.
     pub events: Option<String>,
 }
 
 impl Frame<'_> {
-    /// A whole page.
+    /// Returns the complete page.
     pub(super) fn page(&self, console: &Console, content: &Markup) -> Markup {
         html! {
             (DOCTYPE)
@@ -100,7 +100,7 @@ pub(super) fn failure(console: &Console, failure: &Failure) -> Markup {
     Frame { title: "This page cannot be shown", ..Frame::default() }.page(console, &content)
 }
 
-/// A title with the content below it.
+/// A title with content below it.
 pub(super) fn lead(title: &Markup, below: &Markup) -> Markup {
     html! { div.lead { div { h1 { (title) } (below) } } }
 }
@@ -115,12 +115,12 @@ pub(super) fn card(id: &str, heading: &Markup, beside: &Markup, content: &Markup
     }
 }
 
-/// A table that scrolls if it is wider than its place.
+/// A table that scrolls horizontally if it is wider than the page.
 pub(super) fn scroll(label: &str, table: &Markup) -> Markup {
     html! { div.scroll tabindex="0" role="region" aria-label=(label) { (table) } }
 }
 
-/// One of the large figures of a page.
+/// A large figure with its name, trend and note.
 pub(super) fn figure(name: &str, value: &Markup, trend: &Markup, note: &Markup) -> Markup {
     html! {
         div {
@@ -137,7 +137,7 @@ pub(super) fn number(value: impl std::fmt::Display) -> Markup {
     html! { td.num { (value) } }
 }
 
-/// The first characters of a hash, with all of it in `title`.
+/// The first characters of a hash. The complete hash is in `title`.
 pub(super) fn hash(hash: &str) -> Markup {
     if hash.is_empty() {
         return html! { span.muted { "none" } };
@@ -146,7 +146,7 @@ pub(super) fn hash(hash: &str) -> Markup {
     html! { bdi.id title=(hash) { (short) } }
 }
 
-/// A session's hash, with the way to its page.
+/// A session's hash, linked to the session's page.
 pub(super) fn session(session: &str) -> Markup {
     if session.is_empty() {
         return hash(session);
@@ -154,7 +154,7 @@ pub(super) fn session(session: &str) -> Markup {
     html! { a href={ "/endmark/sessions/" (encoded(session)) } { (hash(session)) } }
 }
 
-/// Identifies a client: the name of its key, or the beginning of its credential's hash.
+/// A client, identified by the name of its key or the first characters of its credential's hash.
 pub(super) fn client(credential: &str) -> Markup {
     match credential.strip_prefix("key:") {
         Some(name) => words::name(name),
@@ -163,7 +163,7 @@ pub(super) fn client(credential: &str) -> Markup {
     }
 }
 
-/// Returns the class of an outcome, if the word is one.
+/// Returns the CSS class of an outcome, or `None` if the word is not an outcome.
 pub(super) fn outcome_class(word: &str) -> Option<&str> {
     match word {
         "whole" | "resumed" | "restarted" | "corrected" | "cut" | "exhausted" => Some(word),
@@ -174,7 +174,7 @@ pub(super) fn outcome_class(word: &str) -> Option<&str> {
     }
 }
 
-/// A word with its usual colour and shape.
+/// A word in the colour and shape of its meaning.
 pub(super) fn chip(word: &str) -> Markup {
     let class = outcome_class(word).unwrap_or(match word {
         "succeeded" | "valid" => "good",
@@ -186,7 +186,7 @@ pub(super) fn chip(word: &str) -> Markup {
     html! { span class={ "chip " (class) } { bdi { (word) } } }
 }
 
-/// The link to the next page of a list, if there is one.
+/// The link to the next page of a list, if any.
 pub(super) fn further(place: &str, parameters: &[(&str, &str)], key: &str, next: Option<&str>) -> Markup {
     let Some(next) = next else { return html! {} };
     let given = parameters.iter().copied().chain([(key, next)]).filter(|(_, value)| !value.is_empty());
@@ -194,7 +194,7 @@ pub(super) fn further(place: &str, parameters: &[(&str, &str)], key: &str, next:
     html! { div.older { span {} a.button rel="next" href={ (place) "?" (query.join("&")) } { "Older" } } }
 }
 
-/// Percent-encodes a value for an address.
+/// Percent-encodes a value for a URL.
 pub(super) fn encoded(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     for byte in value.bytes() {
@@ -208,10 +208,10 @@ pub(super) fn encoded(value: &str) -> String {
     text
 }
 
-/// How much of a text one page shows, in characters, from each of its ends.
+/// Characters of a long text that one page shows from each of its ends.
 const EXCERPT_CHARS: usize = 20_000;
 
-/// A text from outside, or its two ends with the size of the part left out.
+/// An untrusted text. A long one is reduced to its two ends and the size of the omitted part.
 pub(super) fn excerpt(text: &str) -> Markup {
     let length = text.chars().count();
     if length <= 2 * EXCERPT_CHARS {

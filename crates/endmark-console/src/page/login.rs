@@ -1,4 +1,4 @@
-//! The login with the admin key. A cookie replaces the key afterwards.
+//! Logs in with the admin key, and sets a cookie that replaces the key.
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -11,7 +11,7 @@ use crate::answer::{ConsoleBody, Failure};
 use crate::console::Console;
 use crate::query::Query;
 
-/// The form. `was_wrong` is whether a wrong key was sent.
+/// The login form. `was_wrong` is true after an attempt with a wrong key.
 pub(super) fn form(console: &Console, was_wrong: bool) -> Markup {
     let content = html! {
         h1 { "Log in" }
@@ -48,7 +48,7 @@ pub(super) fn log_out(console: &Console, body: &Bytes) -> Result<Response<Consol
     Ok(with_cookie(go_to("/endmark/login"), &Access::log_out()))
 }
 
-/// The fields of a form.
+/// Parses the fields of a form.
 pub(super) fn form_of(body: &Bytes, known: &[&str]) -> Result<Query, Failure> {
     let text = str::from_utf8(body).map_err(|_| Failure::BadRequest("the form is not text".to_owned()))?;
     Query::parse(Some(text), known)

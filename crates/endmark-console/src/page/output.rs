@@ -1,4 +1,4 @@
-//! Content left out of requests: compactions, and a reader for their kept originals and for those of capped results.
+//! Content left out of requests: the list of compactions, and a reader for kept originals and capped results.
 
 use endmark_context::cap::{Limits, Unit};
 use endmark_context::read::{Excerpt, ExcerptError, Part, PartError, Place};
@@ -17,10 +17,10 @@ use crate::reports::compactions;
 /// The address of the list of compactions.
 const PLACE: &str = "/endmark/compactions";
 
-/// Bytes that the reader shows at once.
+/// Bytes that the reader shows on one page.
 const PAGE_BYTES: usize = 32 * 1024;
 
-/// The list, the newest first.
+/// Lists compactions, newest first.
 pub(super) async fn compactions(
     console: &Console,
     store: &Store,
@@ -78,13 +78,13 @@ pub(super) fn link(handle: &str) -> Markup {
     html! { a href={ "/endmark/outputs/" (encoded(handle)) } { bdi.id { (handle) } } }
 }
 
-/// Writes how much is no longer in full, by kind.
+/// Describes how much was left out or shortened, by kind.
 pub(super) fn dropped(row: &compactions::CompactionEntry) -> String {
     let counts: Vec<String> = row.dropped.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     if counts.is_empty() { "unknown".to_owned() } else { counts.join(", ") }
 }
 
-/// The content of a page of the reader.
+/// The content that the reader shows on one page.
 struct Shown {
     format: String,
     bytes: u64,
@@ -93,7 +93,7 @@ struct Shown {
     place: Place,
 }
 
-/// A kept output, in pages, or the lines of it that match a pattern.
+/// Shows a kept output page by page, or only the lines that match a pattern.
 pub(super) async fn page(
     console: &Console,
     store: &Store,

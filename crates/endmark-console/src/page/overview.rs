@@ -22,16 +22,16 @@ use crate::reports::usage::{UsageKey, UsageReport as Sums};
 /// The address of the page.
 const PLACE: &str = "/endmark/";
 
-/// Recoveries that are shown.
+/// Maximum recoveries on the page.
 const NEWEST: u32 = 7;
 
-/// From how many replies on shares are percentages.
+/// Minimum number of replies for showing a share in percent.
 const ENOUGH_REPLIES: u64 = 100;
 
 const HOUR: u64 = 3_600;
 const DAY: u64 = 24 * HOUR;
 
-/// Outcomes of cut replies as a plot shows them, from the bottom up: the word, the class, and the word of the legend.
+/// Outcomes of cut replies in a plot, from the bottom up: the outcome, the CSS class, and the word in the legend.
 const PARTS: [(&str, &str); 6] = [
     ("resumed", "resumed"),
     ("restarted", "restarted"),
@@ -41,10 +41,10 @@ const PARTS: [(&str, &str); 6] = [
     ("other", "cancelled or interrupted"),
 ];
 
-/// A span of time: the parameter, its words, the words in a sentence, what came before it, and its length.
+/// A time span: the parameter, its label, its words in a sentence, the words for the span before, and its seconds.
 type Span = (&'static str, &'static str, &'static str, &'static str, u64);
 
-/// The spans that it can show.
+/// The time spans that the page offers.
 const SPANS: [Span; 3] = [
     ("24h", "24 hours", "in the last 24 hours", "the day before", DAY),
     ("7d", "7 days", "this week", "the week before", 7 * DAY),
@@ -58,12 +58,12 @@ struct Seen {
     before: FoundCuts,
     sums: Sums,
     sums_before: Sums,
-    /// Replies by hour, of the last day.
+    /// Replies by hour, for the last day.
     hours: BTreeMap<String, u64>,
     newest: Vec<RequestRow>,
-    /// Requests in order, while there are few.
+    /// The first requests in order, as long as there are few.
     first: Vec<RequestRow>,
-    /// When the first call began.
+    /// When the first call started.
     began: Option<String>,
     calls: Vec<UsageRow>,
 }
@@ -100,7 +100,7 @@ impl Seen {
     }
 }
 
-/// The outcomes of replies.
+/// The numbers of replies by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Counts {
     replies: u64,
@@ -126,7 +126,7 @@ impl Counts {
     }
 }
 
-/// The page.
+/// Returns the overview page.
 pub(super) async fn page(console: &Console, visit: &Visit) -> Result<Markup, Failure> {
     let store = &visit.store;
     let query = Query::parse(visit.head.uri.query(), &["span"])?;
@@ -209,7 +209,7 @@ fn state(counts: Counts, requests: u64, (since, _, when, ..): Span) -> Markup {
 
 type Half<'a, 'b> = (Counts, &'a cuts::CutsReport<'b>);
 
-/// The four figures, each with its history and the change from the previous span.
+/// The four large figures, each with its history and its change since the previous span.
 fn figures(
     visit: &Visit,
     seen: &Seen,
@@ -286,7 +286,7 @@ fn milliseconds(value: f64) -> String {
     if value < 9.95 { format!("{value:.1}") } else { format!("{value:.0}") }
 }
 
-/// How many percentage points a share changed, and whether that is better.
+/// The change of a share in percentage points, marked as better or worse.
 fn points(now: (u64, u64), then: (u64, u64), more_is_better: bool, before: &str) -> Markup {
     let change = words::share(now.0, now.1) - words::share(then.0, then.1);
     if change.abs() < 0.05 {
@@ -301,7 +301,7 @@ fn points(now: (u64, u64), then: (u64, u64), more_is_better: bool, before: &str)
     }
 }
 
-/// Returns for each day its replies, the cut ones, and those that were made whole.
+/// Returns for each day the numbers of all replies, of cut replies, and of those that became whole.
 fn days(found: &FoundCuts, report: &cuts::CutsReport<'_>) -> BTreeMap<String, [u64; 3]> {
     let mut days: BTreeMap<String, [u64; 3]> = BTreeMap::new();
     for day in &report.days {
@@ -323,7 +323,7 @@ fn shares(days: &BTreeMap<String, [u64; 3]>, of: fn(&[u64; 3]) -> (u64, u64)) ->
     shares.map(|(part, whole)| part as f64 / whole as f64).collect()
 }
 
-/// The parts of a column of cut replies.
+/// The segments of a column of cut replies.
 fn segments(outcomes: &BTreeMap<&str, u64>) -> Vec<Segment> {
     let known = |word: &str| PARTS.iter().any(|(part, _)| *part == word);
     let of = |part: &str| match part {
@@ -333,13 +333,13 @@ fn segments(outcomes: &BTreeMap<&str, u64>) -> Vec<Segment> {
     PARTS.into_iter().map(|(class, _)| Segment { class, amount: of(class) }).collect()
 }
 
-/// Writes the parts of a column: `61 resumed, 1 left cut`.
+/// Lists the segments of a column in words: `61 resumed, 1 left cut`.
 fn in_words(segments: &[Segment]) -> String {
     let parts = segments.iter().zip(PARTS).filter(|(segment, _)| segment.amount > 0);
     parts.map(|(segment, (_, word))| format!("{} {word}", segment.amount)).collect::<Vec<_>>().join(", ")
 }
 
-/// Cut replies by day, from the first day of the span, or of the records, to today.
+/// Plots cut replies by day until today. The plot starts with the span, or with the first record if that is later.
 fn by_day(seen: &Seen, counts: Counts, seconds: u64) -> Markup {
     let mut days: BTreeMap<String, BTreeMap<&str, u64>> = BTreeMap::new();
     for cut in seen.found.cut_periods() {
@@ -386,7 +386,7 @@ fn by_day(seen: &Seen, counts: Counts, seconds: u64) -> Markup {
     )
 }
 
-/// Replies by hour on the first day.
+/// Plots replies by hour on the first day.
 fn by_hour(seen: &Seen) -> Markup {
     let mut cut: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();
     for replies in seen.found.cut_periods() {
@@ -398,7 +398,7 @@ fn by_hour(seen: &Seen) -> Markup {
     };
     let this_hour = seen.now / HOUR;
     let began = seen.began.as_deref().and_then(words::seconds_of).unwrap_or(seen.now) / HOUR;
-    // Some hours before the first request keep the columns from being as wide as the plot.
+    // Include some hours before the first request, so that one column does not fill the plot.
     let first = began.min(this_hour.saturating_sub(6)).max(this_hour.saturating_sub(23));
     let columns: Vec<Column> = (first..=this_hour)
         .map(|hour| {
@@ -441,7 +441,7 @@ fn legend(columns: &[Column]) -> Markup {
     let has =
         |at: usize| columns.iter().any(|column| column.segments.get(at).is_some_and(|part| part.amount > 0));
     html! { ul.legend {
-        // The legend names a rare outcome only if the plot has it.
+        // The legend contains a rare outcome only if the plot does.
         @for (at, (class, word)) in PARTS.into_iter().enumerate() { @if at < 5 || has(at) { li class=(class) { (word) } } }
     } }
 }
@@ -463,7 +463,7 @@ mod tests {
 
     fn told(counts: Counts) -> String {
         let markup = state(counts, counts.replies, SPANS[1]).into_string();
-        // The link leads to the requests of the same span.
+        // The link leads to requests of the same time span.
         assert_eq!(counts.worth_a_look > 0, markup.contains("outcome=look&amp;since=7d"), "{markup}");
         let mut text = String::new();
         let mut is_tag = false;

@@ -1,21 +1,21 @@
-//! Plots as SVG: scales, ticks, stacked columns, sparklines and bars. All pure. The Content-Security-Policy allows no style in a
-//! page, so every size is an attribute: pixels for heights, percent for widths.
+//! Draws plots as SVG: scales, ticks, stacked columns, sparklines and bars. All functions are pure. The
+//! Content-Security-Policy allows no inline styles, so sizes are attributes: heights in pixels, widths in percent.
 
 use maud::{Markup, html};
 
 /// Steps of an axis at most.
 const MAX_STEPS: f64 = 5.0;
 
-/// Pixels above the highest tick, for the labels of columns, and below the base line.
+/// Space in pixels above the highest tick for the columns' labels, and space below the base line.
 const ABOVE: f64 = 40.0;
 const BELOW: f64 = 42.0;
 
-/// Pixels between the parts of a column, and the least height of a part that is not empty.
+/// The gap between the segments of a column in pixels, and the minimum height of a segment that is not empty.
 const GAP: f64 = 1.0;
 const LEAST: f64 = 1.5;
 
-/// Returns the ticks of an axis of whole numbers: from 0, at most five steps of 1, 2, 2.5 or 5 × 10ⁿ, and the last one is not
-/// below `max`.
+/// Returns the ticks of an axis of whole numbers from 0 to at least `max`. The axis has at most five steps of
+/// 1, 2, 2.5 or 5 × 10ⁿ.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -34,47 +34,47 @@ pub(super) fn ticks(max: u64) -> Vec<u64> {
     (0..=steps).map(|at| at * step).collect()
 }
 
-/// A part of a column.
+/// A segment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Segment {
-    /// The class that gives it its colour.
+    /// The CSS class that sets the colour.
     pub class: &'static str,
-    /// How much of it there is.
+    /// The amount that the segment represents.
     pub amount: u64,
 }
 
-/// A column of a plot.
+/// A column in a plot.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Column {
-    /// What is written below it: one or two lines.
+    /// The label below the column: one or two lines.
     pub label: [String; 2],
-    /// All of its numbers in words.
+    /// A text with all numbers of the column.
     pub title: String,
-    /// Its parts, from the bottom up.
+    /// The segments, from the bottom up.
     pub segments: Vec<Segment>,
-    /// What is written above it.
+    /// The label above the column.
     pub total: String,
-    /// What is missing in it: a number, then words that a narrow plot leaves out.
+    /// The missing amount, and the words after it, which a narrow plot omits.
     pub short: Option<(u64, &'static str)>,
-    /// Whether it is the one that still grows.
+    /// Whether the column is the current period, which still grows.
     pub is_now: bool,
 }
 
 /// A plot of columns.
 pub(super) struct ColumnPlot<'a> {
-    /// All of it in one sentence.
+    /// A description of the plot in one sentence.
     pub label: &'a str,
     /// The columns, from left to right.
     pub columns: &'a [Column],
     /// The height from the base line to the highest tick, in pixels.
     pub height: f64,
-    /// How a tick is written.
+    /// Formats the label of a tick.
     pub tick: fn(u64) -> String,
-    /// The least value that the axis reaches.
+    /// The axis reaches at least this value.
     pub reaches: u64,
 }
 
-/// From amounts to pixels.
+/// Converts amounts to pixels.
 #[derive(Debug, Clone)]
 pub(super) struct Scale {
     /// The ticks.
@@ -88,7 +88,7 @@ impl Scale {
         Self { ticks: ticks(max), height }
     }
 
-    /// Returns the distance of an amount from the top.
+    /// Returns the distance of an amount from the top, in pixels.
     #[expect(clippy::cast_precision_loss, reason = "pixels are coarser")]
     pub(super) fn y(&self, amount: u64) -> f64 {
         let top = self.ticks.last().copied().unwrap_or(1).max(1);
@@ -96,13 +96,13 @@ impl Scale {
     }
 }
 
-/// Writes a coordinate.
+/// Formats a coordinate in pixels.
 fn px(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map_or_else(|| text.clone(), str::to_owned)
 }
 
-/// Writes a share of the width.
+/// Formats a share of the width in percent.
 pub(super) fn pc(percent: f64) -> String {
     format!("{percent:.2}%")
 }
@@ -115,14 +115,14 @@ impl ColumnPlot<'_> {
         Scale::new(highest.unwrap_or(0).max(self.reaches), self.height)
     }
 
-    /// Returns the horizontal centre and the width of a column's place, in percent.
+    /// Returns the horizontal centre and the width of the space for a column, in percent.
     #[expect(clippy::cast_precision_loss, reason = "a plot has few columns")]
     pub(super) fn place(&self, at: usize) -> (f64, f64) {
         let width = 100.0 / self.columns.len().max(1) as f64;
         (width * (at as f64 + 0.5), width)
     }
 
-    /// Draws the plot; `over` is drawn above the columns.
+    /// Draws the plot, and `over` on top of the columns.
     pub(super) fn draw(&self, over: &Markup) -> Markup {
         let scale = self.scale();
         let whole = px(ABOVE + self.height + BELOW);
@@ -173,7 +173,7 @@ impl ColumnPlot<'_> {
     }
 }
 
-/// Returns the class, the top and the height of each part of a column that is not empty, and where the column ends.
+/// Returns the class, the top and the height of each segment that is not empty, and the top of the whole column.
 fn stack(segments: &[Segment], scale: &Scale, base: f64) -> (Vec<(&'static str, f64, f64)>, f64) {
     let (mut parts, mut below, mut top) = (Vec::new(), 0, base);
     for segment in segments.iter().filter(|segment| segment.amount > 0) {
@@ -186,7 +186,7 @@ fn stack(segments: &[Segment], scale: &Scale, base: f64) -> (Vec<(&'static str, 
     (parts, top)
 }
 
-/// Draws the course of a value over a span, and over the span before; a span with fewer than three values is not drawn.
+/// Draws a value over a span and over the span before it. A span with fewer than three values is not drawn.
 pub(super) fn spark(values: &[f64], before: &[f64], label: &str) -> Markup {
     if values.len() < 3 {
         return html! {};
@@ -205,7 +205,7 @@ pub(super) fn spark(values: &[f64], before: &[f64], label: &str) -> Markup {
     }
 }
 
-/// Returns the places of values in a sparkline of 84 by 30.
+/// Returns the coordinates of values in a sparkline of 84 by 30 pixels.
 #[expect(clippy::cast_precision_loss, reason = "a sparkline has few values")]
 fn points(values: &[f64], low: f64, high: f64) -> Vec<(f64, f64)> {
     let step = 78.0 / (values.len().max(2) - 1) as f64;
@@ -218,22 +218,22 @@ fn path(points: &[(f64, f64)]) -> String {
     points.join(" ")
 }
 
-/// A bar: what is spent, held and forecast, in percent of its length.
+/// A bar that shows the spent, the held and the forecast amount, in percent of its length.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Bar<'a> {
     pub class: &'a str,
     pub spent: f64,
     pub held: f64,
-    /// Up to where it is forecast.
+    /// The end of the forecast amount.
     pub forecast: Option<f64>,
     pub ticks: &'a [f64],
-    /// Whether ticks are only reminders.
+    /// Whether the ticks are drawn faintly.
     pub has_faint_ticks: bool,
     pub height: u32,
 }
 
 impl Bar<'_> {
-    /// Draws it.
+    /// Draws the bar.
     pub(super) fn draw(&self, label: &str) -> Markup {
         let spent = self.spent.clamp(0.0, 100.0);
         let held = self.held.clamp(0.0, 100.0 - spent);

@@ -1,4 +1,4 @@
-//! One request: its figures, its timeline, the seam side by side, and its facts.
+//! One request: its figures, its timeline, the seams side by side, and its facts.
 
 mod seam;
 
@@ -17,7 +17,7 @@ use crate::reports::NotAsked;
 use crate::reports::requests::{is_recovery, total};
 use crate::reports::usage::Total;
 
-/// A stage other than a call: when it was, in milliseconds since the request, its class, its name and a description.
+/// A mark on the timeline: milliseconds since the request, the CSS class, the name and a description.
 struct Stage {
     at: f64,
     class: &'static str,
@@ -25,7 +25,7 @@ struct Stage {
     about: String,
 }
 
-/// One request by its id, or by the number of one of its recoveries.
+/// Shows one request, found by its id or by the number of one of its recoveries.
 pub(super) async fn page(
     console: &Console,
     store: &Store,
@@ -78,7 +78,7 @@ fn request(console: &Console, row: &RequestRow, recovery: Option<&Recovery>) -> 
     }
 }
 
-/// The seams of a recovery, and what is known of each of its parts.
+/// The seams of a recovery, and the facts about each of its parts.
 fn rest(recovery: &Recovery) -> Markup {
     html! {
         @for cut in &recovery.rows {
@@ -122,7 +122,7 @@ fn has_failed(call: &UsageRow) -> bool {
     call.http_status.is_none_or(|status| status >= 400)
 }
 
-/// The timeline: each call as a bar, and what was decided between them as marks.
+/// The timeline: each call is a bar, and each decision between calls is a mark.
 fn course(console: &Console, row: &RequestRow, recovery: Option<&Recovery>) -> Markup {
     let began = row.calls.first().and_then(|call| milliseconds(&call.started_at)).unwrap_or(0.0);
     let begin_of = |call: &UsageRow| (milliseconds(&call.started_at).unwrap_or(began) - began).max(0.0);
@@ -180,7 +180,7 @@ fn grid(whole: f64) -> Markup {
     html! { @for (percent, _) in axis_ticks(whole) { line.gridline x1=(pc(percent)) x2=(pc(percent)) y1="-21" y2="39" {} } }
 }
 
-/// Returns the places of whole steps of the time axis in percent, with what they are called.
+/// Returns the positions of the time axis's ticks in percent, with their labels.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -188,7 +188,7 @@ fn grid(whole: f64) -> Markup {
     reason = "pixels are coarser"
 )]
 fn axis_ticks(whole: f64) -> Vec<(f64, String)> {
-    // Whole seconds, where there are some of them.
+    // Use whole seconds if the request took at least two.
     let (unit, name) = if whole < 2_000.0 { (1.0, "0 ms") } else { (1_000.0, "0 s") };
     let at = |tick: u64| tick as f64 * unit;
     let ticks = ticks((whole / unit) as u64).into_iter().filter(|tick| at(*tick) <= whole);

@@ -1,4 +1,4 @@
-//! Requests: the list with its filters, newest first, and rows of it for other pages.
+//! The list of requests with its filters, newest first, and tables of requests for other pages.
 
 use std::collections::BTreeSet;
 
@@ -18,19 +18,19 @@ use crate::reports::requests::{is_recovery, total};
 /// The address of the list.
 pub(super) const PLACE: &str = "/endmark/requests";
 
-/// Parameters of a filter, without the outcome.
+/// Filter parameters other than the outcome.
 const FILTERS: [&str; 5] = ["model", "upstream", "key", "session", "since"];
 
-/// Which columns a list has.
+/// The columns of a table of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum List {
-    /// All of them.
+    /// All columns, for the list of requests.
     Requests,
-    /// Those of the overview.
+    /// The columns of the overview.
     Recoveries,
 }
 
-/// The list, the newest first.
+/// Lists requests, newest first.
 pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) -> Result<Markup, Failure> {
     let query = Query::parse(query, &reading::REQUESTS)?;
     let page = reading::requests(store, &query, ROWS).await?;
@@ -83,7 +83,7 @@ pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) 
         .page(console, &content))
 }
 
-/// The filters with their choices, including the selected value and those of the rows.
+/// The filters with their choices, including the selected values and those that occur in the rows.
 fn filters(query: &Query, choices: &RequestChoices, rows: &[RequestRow]) -> Markup {
     let of_rows = |of: fn(&RequestRow) -> &str| rows.iter().map(move |row| of(row).to_owned());
     let with =
@@ -118,7 +118,7 @@ fn filters(query: &Query, choices: &RequestChoices, rows: &[RequestRow]) -> Mark
     }
 }
 
-/// The word of an outcome in the list of choices.
+/// Returns the label of an outcome in the list of choices.
 fn in_words(outcome: &str) -> &str {
     match outcome {
         "" => "All",
@@ -128,7 +128,7 @@ fn in_words(outcome: &str) -> &str {
     }
 }
 
-/// How a value is written in a list of choices.
+/// Returns the label of a filter value in a list of choices.
 fn choice(name: &str, value: &str) -> String {
     let short = |length: usize| value.chars().take(length).collect::<String>();
     match (name, value.strip_prefix("key:")) {
@@ -156,7 +156,7 @@ pub(super) fn table(console: &Console, rows: &[RequestRow], list: List) -> Marku
                 @let (address, plain) = (format!("{PLACE}/{}", encoded(row.request_id())), row.outcome == "whole");
                 td.first { (chip(&row.outcome)) }
                 td class=(if plain { "what plain" } else { "what" }) {
-                    // A refused request has no call, and so no page of its own.
+                    // A refused request has no call, and therefore no page.
                     @if row.refusal.is_some() { (what) } @else { a href=(address) { (what) } }
                     @if let Some(more) = more { span.sub { bdi { (more) } } }
                 }
@@ -186,21 +186,21 @@ fn extra_cost(console: &Console, row: &RequestRow) -> Markup {
     html! { td.num data-name="extra" { @if extra.calls == 0 { "none" } @else { (words::cost(&extra)) } } }
 }
 
-/// Returns the milliseconds from the first call of a request to the end of the last one.
+/// Returns the milliseconds from the start of a request's first call to the end of its last.
 pub(super) fn took(row: &RequestRow) -> Option<f64> {
     let began = milliseconds(&row.calls.first()?.started_at)?;
     let ends = row.calls.iter().filter_map(|call| Some(milliseconds(&call.started_at)? + call.total_ms?));
     ends.reduce(f64::max).map(|end| (end - began).max(0.0))
 }
 
-/// Returns the milliseconds since 1970 of a moment as the store writes it.
+/// Converts a time in the store's format to milliseconds since 1970.
 #[expect(clippy::cast_precision_loss, reason = "2^53 milliseconds are longer than the calendar")]
 pub(super) fn milliseconds(at: &str) -> Option<f64> {
     let fraction = at.get(20..23).and_then(|digits| digits.parse::<u64>().ok()).unwrap_or(0);
     Some((words::seconds_of(at)? * 1_000 + fraction) as f64)
 }
 
-/// Describes what happened to a request, in a few words, and what followed.
+/// Describes in a few words what happened to a request, and what the gateway did.
 pub(super) fn happened(row: &RequestRow) -> (String, Option<String>) {
     if let Some(refusal) = &row.refusal {
         return (format!("Refused by the gateway with {}", refusal.status), Some(refusal.message.clone()));

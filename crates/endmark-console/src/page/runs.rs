@@ -1,4 +1,4 @@
-//! The fleet: every supervised run as a card, and one with its timeline. (CG-6)
+//! Supervised runs: all of them as cards, and one with its timeline. (CG-6)
 
 use endmark_runs::{AgentRun, RunEventReport};
 use endmark_store::Store;
@@ -15,16 +15,16 @@ use crate::reading;
 /// The address of the list.
 const PLACE: &str = "/endmark/runs";
 
-/// From how many percent on a context is nearly full in a card whose own threshold is not known.
+/// A context is nearly full from this percentage on, if the run's own threshold is unknown.
 const NEARLY_FULL: f64 = 80.0;
 
-/// How often the runs of other machines are read again: they send no events here.
+/// Seconds between reads of the runs of other machines, which send no events here.
 const SECONDS: u32 = 5;
 
-/// Attempts that are drawn as squares.
+/// Maximum attempts that are drawn as squares.
 const MAX_SQUARES: u32 = 8;
 
-/// All runs, the newest first, drawn again with each event.
+/// Lists all runs, newest first. Each event refreshes the page.
 pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) -> Result<Markup, Failure> {
     let query = Query::parse(query, &reading::RUNS)?;
     let ((all, next), is_alone) = reading::runs(store, &query, ROWS).await?;
@@ -63,12 +63,12 @@ fn state(runs: &[AgentRun]) -> Markup {
     } } }
 }
 
-/// Returns whether a run needs attention: its context is nearly full, or its supervisor is gone.
+/// Returns whether a run needs attention because its context is nearly full or its supervisor is gone.
 pub(super) fn is_at_risk(run: &AgentRun) -> bool {
     !run.is_over() && (run.context_exhaustion_risk || !run.is_supervised)
 }
 
-/// What people call a run: its name, else its artifact.
+/// The name of a run, or its artifact if it has no name.
 pub(super) fn name(run: &AgentRun) -> Markup {
     words::name(run.name.as_deref().unwrap_or(&run.artifact))
 }
@@ -107,7 +107,7 @@ fn run_chip(run: &AgentRun) -> Markup {
     } }
 }
 
-/// The context as a bar, and the numbers of a run.
+/// The context as a bar, and the figures of a run.
 fn summary(run: &AgentRun) -> Markup {
     let squares = |state: &str| match state {
         _ if run.max_attempts > MAX_SQUARES => 0,
@@ -143,7 +143,7 @@ fn took(run: &AgentRun) -> Option<u64> {
     Some(ended.saturating_sub(began))
 }
 
-/// The largest call against the model's limit.
+/// The tokens of the largest call compared with the model's limit.
 fn context(run: &AgentRun) -> Markup {
     let Some((percent, limit)) = context_percent(run).zip(run.limit_tokens) else {
         return html! { div.context { p { span { "Context" } span { "not reported by this agent" } } } };
@@ -156,7 +156,7 @@ fn context(run: &AgentRun) -> Markup {
     } }
 }
 
-/// One run.
+/// Shows one run.
 pub(super) async fn one(
     console: &Console,
     store: &Store,

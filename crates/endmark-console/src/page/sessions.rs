@@ -1,4 +1,4 @@
-//! Sessions: the newest ones, and one as a picture of its context.
+//! Sessions: the newest ones, and a plot of one session's context.
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ use crate::reports::session::SessionReport;
 /// The address of the list.
 const PLACE: &str = "/endmark/sessions";
 
-/// The newest requests whose sessions are listed.
+/// Sessions of this many newest requests are listed.
 const REQUESTS: u32 = 5_000;
 
-/// Calls of a session that are drawn: the newest ones.
+/// Maximum calls of a session that are drawn; older ones are omitted.
 const CALLS: u32 = 400;
 
-/// The newest sessions.
+/// Lists the newest sessions.
 pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) -> Result<Markup, Failure> {
     Query::parse(query, &[])?;
     let calls = store.read(|reader| reader.newest_sessions(REQUESTS)).await?;
@@ -51,7 +51,7 @@ pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) 
         .page(console, &content))
 }
 
-/// The tokens of a call's prompt and reply against the limit of its model.
+/// The tokens of a call's prompt and reply, compared with its model's limit.
 fn context(models: &Models, call: &UsageRow) -> Markup {
     let tokens = tokens(call).iter().map(|segment| segment.amount).sum();
     let limit = limit(models, call);
@@ -69,8 +69,8 @@ fn limit(models: &Models, call: &UsageRow) -> Option<u64> {
     models.find(&call.model).and_then(|model| model.context_tokens.or(model.max_input_tokens))
 }
 
-/// The parts of a context that are known of a call: what was read from the cache, the rest of the prompt, and the output. What
-/// the provider did not report is estimated.
+/// The known parts of a call's context: tokens read from the cache, the rest of the prompt, and the output.
+/// Numbers that the provider did not report are estimated.
 fn tokens(call: &UsageRow) -> [Segment; 3] {
     let (_, sums) = endmark_store::counted(call);
     [
@@ -80,13 +80,13 @@ fn tokens(call: &UsageRow) -> [Segment; 3] {
     ]
 }
 
-/// A turn of a session: the first call of a request, which has its whole context.
+/// A turn of a session, represented by the first call of a request, which has the complete context.
 struct Turn<'a> {
     call: &'a UsageRow,
     cut: bool,
 }
 
-/// One session.
+/// Shows one session.
 pub(super) async fn one(
     console: &Console,
     store: &Store,
@@ -127,7 +127,7 @@ fn turns(calls: &[UsageRow]) -> Vec<Turn<'_>> {
     for call in replies {
         let cut = call.verdict.as_deref() == Some("cut");
         match turns.last_mut() {
-            // A call that is tried again is the same turn.
+            // A repeated call belongs to the same turn.
             Some(turn) if turn.call.request_id == call.request_id => {
                 *turn = Turn { call, cut: cut || turn.cut }
             }
@@ -190,7 +190,7 @@ fn figures(report: &SessionReport, calls: &[UsageRow], turns: &[Turn<'_>], model
     } }
 }
 
-/// The tokens of each turn, where the session was compacted, what was capped, and the limit as a line.
+/// Plots the tokens of each turn, the compactions, the capped results, and the limit as a line.
 fn picture(report: &SessionReport, turns: &[Turn<'_>], count: u64, models: &Models) -> Markup {
     let first_turn = count.saturating_sub(turns.len() as u64);
     let is_dense = turns.len() > 40;
@@ -212,7 +212,7 @@ fn picture(report: &SessionReport, turns: &[Turn<'_>], count: u64, models: &Mode
         .collect();
     let limit = turns.last().and_then(|turn| limit(models, turn.call));
     let highest = turns.iter().map(|turn| context_of(turn.call)).max().unwrap_or(0);
-    // A limit far above would press the columns flat.
+    // A much higher limit would make the columns too flat.
     let shown_limit = limit.filter(|limit| *limit <= highest.saturating_mul(12));
     let label = format!(
         "Tokens of the context by turn: {} turns, {} now, {} at most.",
@@ -264,9 +264,9 @@ fn picture(report: &SessionReport, turns: &[Turn<'_>], count: u64, models: &Mode
     )
 }
 
-/// Returns the number of the first turn, from 1, that began after this moment, or of the last turn.
+/// Returns the number, from 1, of the first turn that began after this time, or of the last turn.
 fn before_turn(at: &str, turns: &[Turn<'_>]) -> usize {
-    // A moment without milliseconds may be of the same second as the turn that it belongs to.
+    // A time without milliseconds may lie in the same second as the turn that it belongs to.
     let second = |at: &str| at.get(..19).unwrap_or(at).to_owned();
     let found = turns.iter().position(|turn| second(&turn.call.started_at) >= second(at));
     found.map_or(turns.len(), |at| at + 1)

@@ -1,14 +1,14 @@
-//! Characters that act on a page instead of being read: control characters, and those that change the direction of what follows.
+//! Makes characters visible that would act on a page: control characters, and those that change the text direction.
 
-/// The characters that change the direction of a text, and separators of lines that no editor shows.
+/// Characters that change the direction of a text, and line separators that editors do not show.
 const DIRECTIONS: [std::ops::RangeInclusive<char>; 4] =
     ['\u{61c}'..='\u{61c}', '\u{200e}'..='\u{200f}', '\u{2028}'..='\u{202e}', '\u{2066}'..='\u{2069}'];
 
-/// Attributes whose values go back to the gateway, so they have to stay unchanged.
+/// Attributes whose values are sent back to the gateway and must not be changed.
 const SENT: [&str; 2] = [" value=", " href="];
 
-/// Writes such characters of a whole page as codes, `\u{202e}`: a text of others must not reorder what is around it. This is the
-/// one place for all texts and tooltips, so no page can miss one.
+/// Writes such characters of a whole page as codes like `\u{202e}`, so that untrusted text cannot reorder the
+/// text around it. The replacement happens once, for the complete page, so no element can be missed.
 pub(super) fn with_visible_controls(page: String) -> String {
     if !page.chars().any(acts) {
         return page;
@@ -16,7 +16,7 @@ pub(super) fn with_visible_controls(page: String) -> String {
     let mut shown = String::with_capacity(page.len() + 64);
     let (mut in_tag, mut in_value, mut is_sent) = (false, false, false);
     for character in page.chars() {
-        // In texts and values these are escaped.
+        // Texts and attribute values contain these characters only in escaped form.
         match character {
             '<' => in_tag = true,
             '>' => in_tag = false,

@@ -1,4 +1,4 @@
-//! Values for people: money, tokens, durations, moments and names. All pure, except for the clock.
+//! Formats values for people: money, tokens, durations, times and names. All functions except the clock are pure.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,7 +13,7 @@ const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 
-/// Characters of a name that are shown; the rest is in its `title`.
+/// Maximum characters of a name that are shown. The complete name is in `title`.
 const MAX_NAME_CHARS: usize = 60;
 
 /// Returns the seconds since 1970.
@@ -63,20 +63,20 @@ pub(super) fn bytes(number: u64) -> String {
     }
 }
 
-/// Writes dollars with two places from $1 on, with up to four below, and with two significant ones if four are too few.
+/// Writes dollars: two decimal places from $1 on, up to four below, or two significant digits for smaller amounts.
 pub(super) fn money(nano_usd: u64) -> String {
     let places = |unit: u64| (nano_usd + unit / 2) / unit;
     match nano_usd {
         0 => "$0".to_owned(),
         1..100_000 => {
-            // Two significant places: $0.000038.
+            // Two significant digits: $0.000038.
             let unit = 10_u64.pow(nano_usd.ilog10().saturating_sub(1));
             format!("$0.{}", format!("{:09}", places(unit) * unit).trim_end_matches('0'))
         }
         100_000..995_000_000 => {
             let text = format!("{:04}", places(NANO / 10_000));
             let short = text.trim_end_matches('0');
-            // Two significant places at least: $0.0090, and not $0.009.
+            // At least two significant digits: $0.0090 instead of $0.009.
             let least = text.len() - text.trim_start_matches('0').len() + 2;
             let shown = text.get(..short.len().max(least).min(4)).unwrap_or(&text);
             format!("$0.{shown}")
@@ -88,7 +88,7 @@ pub(super) fn money(nano_usd: u64) -> String {
     }
 }
 
-/// A sum of money with all of its digits in `title`. Calls without a price are not shown as $0.
+/// An amount of money with all digits in `title`. Calls without a price are not shown as $0.
 pub(super) fn cost(total: &Total) -> Markup {
     let exact = format!("${}", dollars(total.nano_usd));
     html! {
@@ -104,7 +104,7 @@ pub(super) fn calls(number: u64) -> String {
     of(number, "call", "calls")
 }
 
-/// Writes a number with the word for one or for several.
+/// Writes a number with the singular or the plural of a word.
 pub(super) fn of(number: u64, one: &str, several: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { several })
 }
@@ -137,20 +137,20 @@ pub(super) fn span(seconds: u64) -> String {
     }
 }
 
-/// Returns the seconds since 1970 of a moment as the store writes it.
+/// Converts a time in the store's format to seconds since 1970.
 pub(super) fn seconds_of(at: &str) -> Option<u64> {
     let minute = Moment::parse(at)?.unix_seconds();
     Some(minute + at.get(17..19).and_then(|seconds| seconds.parse::<u64>().ok()).unwrap_or(0))
 }
 
-/// A moment as the store writes it (UTC): how long ago, with the full time in `title`.
+/// A time in the store's format (UTC): how long ago, with the full time in `title`.
 pub(super) fn time(now: u64, at: &str) -> Markup {
     let Some(then) = seconds_of(at) else { return html! { bdi { (at) } } };
     let machine = format!("{}Z", at.replacen(' ', "T", 1));
     html! { time datetime=(machine) title={ (full_time(then)) } { (ago(now, then)) } }
 }
 
-/// Writes how long ago a moment is, and the day from yesterday on.
+/// Writes how long ago a time is. From yesterday on it writes the date.
 fn ago(now: u64, then: u64) -> String {
     match now.saturating_sub(then) {
         0..2 => "now".to_owned(),
@@ -162,7 +162,7 @@ fn ago(now: u64, then: u64) -> String {
     }
 }
 
-/// Writes the day of a moment: `26 Nov`.
+/// Writes the date of a time: `26 Nov`.
 pub(super) fn day(seconds: u64) -> String {
     let date = Moment::from_unix_seconds(seconds).day().to_string();
     let mut parts = date.split('-').skip(1).filter_map(|part| part.parse::<usize>().ok());
@@ -170,7 +170,7 @@ pub(super) fn day(seconds: u64) -> String {
     format!("{} {month}", parts.next().unwrap_or_default())
 }
 
-/// Writes a moment in full: `26 Nov 2026, 16:40:14 UTC`.
+/// Writes a complete time: `26 Nov 2026, 16:40:14 UTC`.
 pub(super) fn full_time(seconds: u64) -> String {
     let date = Moment::from_unix_seconds(seconds).day().to_string();
     format!(
@@ -187,7 +187,7 @@ pub(super) fn clock(seconds: u64) -> String {
     format!("{:02}:{:02}", seconds % DAY_SECONDS / 3_600, seconds % 3_600 / 60)
 }
 
-/// Returns the day of the week and of the month: `Fri`, `20`.
+/// Returns the day of the week and the day of the month: `Fri`, `20`.
 pub(super) fn weekday(date: &str) -> (String, String) {
     let Some(moment) = Moment::parse(&format!("{date} 00:00")) else {
         return (date.to_owned(), String::new());
@@ -198,13 +198,13 @@ pub(super) fn weekday(date: &str) -> (String, String) {
     (WEEKDAYS.get(of_week).copied().unwrap_or_default().to_owned(), of_month.to_owned())
 }
 
-/// Returns a share in percent; 0 of nothing.
+/// Returns a share in percent, or 0 if the whole is 0.
 #[expect(clippy::cast_precision_loss, reason = "a share is rounded to a tenth of a percent")]
 pub(super) fn share(part: u64, whole: u64) -> f64 {
     part as f64 * 100.0 / whole.max(1) as f64
 }
 
-/// Writes a share in percent: one place below 10 percent and near 100.
+/// Writes a share in percent, with one decimal place below 10 % and near 100 %.
 pub(super) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "0".to_owned();
@@ -214,7 +214,7 @@ pub(super) fn percent(part: u64, whole: u64) -> String {
     if is_even || (10.0..90.0).contains(&share) { format!("{share:.0}") } else { format!("{share:.1}") }
 }
 
-/// A name that others chose: it breaks after `/`, `:` and `_`, and its end is left out if it is very long.
+/// A name from outside. It may wrap after `/`, `:` and `_`, and is shortened if it is very long.
 pub(super) fn name(name: &str) -> Markup {
     let is_long = name.chars().count() > MAX_NAME_CHARS;
     let shown: String =

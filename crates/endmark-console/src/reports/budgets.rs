@@ -4,40 +4,40 @@ use endmark_context::budget::{Period, Rule, Scope};
 use endmark_store::{BudgetRow, Key, KeyBudget};
 use serde::Serialize;
 
-/// Budgets by window.
+/// The state of budgets, by window.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BudgetsReport {
-    /// Budgets by window, the newest first.
+    /// The budgets, newest window first.
     pub rows: Vec<BudgetEntry>,
 }
 
-/// One budget in one window.
+/// The state of one budget in one window.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BudgetEntry {
-    /// Whose it is: `session`, `key`, `model` or `all`.
+    /// The scope of the budget: `session`, `key`, `model` or `all`.
     pub scope: String,
-    /// Which session, key or model; empty for all.
+    /// The session, key or model that the budget applies to; empty for all.
     pub subject: String,
-    /// `ever`, or the day.
+    /// The window: `ever`, or the day.
     pub window: String,
-    /// `tokens` or `nano_usd`.
+    /// The unit: `tokens` or `nano_usd`.
     pub unit: String,
     /// The configured limit; null if the budget is no longer configured.
     pub limit: Option<u64>,
-    /// What was added to the limit.
+    /// The amount that was added to the limit.
     pub extra: u64,
-    /// The cost of finished calls.
+    /// The cost of finished calls, in the budget's unit.
     pub spent: u64,
-    /// The amount that calls in progress hold.
+    /// The amount reserved for calls in progress.
     pub held: u64,
-    /// Whether its closing call was made.
+    /// Whether the closing call was made.
     pub closed: bool,
 }
 
 impl BudgetEntry {
-    /// Makes the report of a row, with its rule or key.
+    /// Builds the report of a row, with its rule or key.
     pub fn of(row: &BudgetRow, rules: &[Rule], keys: &[Key]) -> Self {
         let of_key = keys
             .iter()

@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::zoned;
 
-/// One upstream call, under the names of its columns.
-// Fields: one for each column of the published report.
+/// One upstream call. The fields have the names of the columns.
+// Fields: each corresponds to a column of the published report.
 #[expect(missing_docs, reason = "they have the names of what they report")]
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -39,7 +39,7 @@ pub struct CallReport<'a> {
 }
 
 impl<'a> CallReport<'a> {
-    /// The report of a row.
+    /// Builds the report of a row.
     pub fn of(call: &'a UsageRow) -> Self {
         Self {
             request_id: &call.request_id,

@@ -1,4 +1,4 @@
-//! Compactions: the summaries that replace the beginnings of conversations (CX-1, CX-2).
+//! Compactions: summaries that replace the beginning of a conversation (CX-1, CX-2).
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::zoned;
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CompactionsReport {
-    /// One each.
+    /// The compactions.
     pub rows: Vec<CompactionEntry>,
 }
 
@@ -19,28 +19,28 @@ pub struct CompactionsReport {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CompactionEntry {
-    /// Its number.
+    /// The number of the compaction.
     pub id: i64,
     /// The hash of the client's credential; empty without one.
     pub client: String,
     /// `window` or `emergency`.
     pub mode: String,
-    /// The number of turns that it replaces.
+    /// The number of turns that the summary replaces.
     pub turns: u64,
-    /// Tokens of the history before, as an estimate.
+    /// Estimated tokens of the history before.
     pub tokens_before: u64,
-    /// Tokens of the history after.
+    /// Estimated tokens of the history after.
     pub tokens_after: u64,
-    /// Bytes of the original request.
+    /// Size of the original request in bytes.
     pub bytes: u64,
-    /// The handle with which `endmark read` shows that request; null if it was not kept.
+    /// The handle that shows the original request with `endmark read`; null if it was not kept.
     pub handle: Option<String>,
-    /// When, in RFC 3339.
+    /// The time of the compaction, in RFC 3339.
     #[serde(serialize_with = "zoned")]
     pub created_at: String,
-    /// The hash of its session; null if unknown.
+    /// The hash of the session; null if unknown.
     pub session: Option<String>,
-    /// How much is no longer in full, by kind: turns, calls, results.
+    /// How many turns, calls and results are no longer complete.
     pub dropped: BTreeMap<String, u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Cuts: how many replies were cut, of which kind, their outcomes, and what resuming costs (PC-9).
+//! Cuts: how many replies were cut, how, with which outcome, and what resuming costs (PC-9).
 
 use endmark_context::Models;
 use endmark_store::{CutPeriod, CutSummary, Reader, StoreError, Summed, UsageReport, UsageSummary};
@@ -6,26 +6,26 @@ use serde::Serialize;
 
 use super::usage::{Sums, Total, UsageKey};
 
-/// How the estimate is made, in words for programs and people.
+/// Explains in words how the estimate is made.
 const METHOD: &str = "one continuation for each reply that was left cut: its prompt and what came of the reply are \
 sent again, and at most [resume] continuation_tokens come back; tokens that were not reported are estimated";
 
-/// Decimal places of dollars for people: continuations mostly cost less than a cent.
+/// Decimal places of dollars for people. Most continuations cost less than a cent.
 const DOLLAR_PLACES: usize = 6;
 
-/// The report of the ledger about a span of time.
+/// A report about a span of time, from the ledger.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CutsReport<'a> {
-    /// The requested span.
+    /// The requested time span.
     pub since: &'a str,
-    /// Requests in all.
+    /// The number of all requests.
     pub requests: u64,
     /// Replies that were examined.
     pub replies: u64,
-    /// Cut replies among these.
+    /// The number of cut replies.
     pub cut: u64,
-    /// Calls whose process was killed before they were over.
+    /// Calls that did not finish because their process was killed.
     pub interrupted: u64,
     /// Cut replies by upstream, model, kind and outcome.
     pub cuts: Vec<Cut<'a>>,
@@ -45,10 +45,10 @@ pub struct Cut<'a> {
     pub upstream: &'a str,
     pub model: &'a str,
     pub kind: &'a str,
-    /// `resumed`, `restarted`, `corrected`, `cut` (left so), `exhausted`, `cancelled` or `interrupted`.
+    /// `resumed`, `restarted`, `corrected`, `cut` (not recovered), `exhausted`, `cancelled` or `interrupted`.
     pub outcome: &'a str,
     pub replies: u64,
-    /// Of the replies left cut, those that reached a limit set by their client.
+    /// How many of the replies that were left cut reached a limit set by their client.
     pub at_own_limit: u64,
 }
 
@@ -68,7 +68,7 @@ pub struct DayReport<'a> {
     pub output_tokens: u64,
 }
 
-/// The cost of recovery, with estimates for calls without reported tokens.
+/// The cost of recovery. Calls without reported tokens are estimated.
 #[expect(missing_docs, reason = "they have the names of what they report")]
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -76,22 +76,22 @@ pub struct Spent {
     pub calls: u64,
     pub prompt_tokens: u64,
     pub output_tokens: u64,
-    /// Calls of which the upstream reported no tokens.
+    /// Calls for which the upstream reported no tokens.
     pub calls_unreported: u64,
     /// Calls of models without a known price.
     pub unpriced_calls: u64,
-    /// Dollars with nine places; null if a price is missing.
+    /// Cost in dollars with nine decimal places; null if a price is missing.
     pub usd: Option<String>,
-    /// Dollars of the calls whose price is known.
+    /// Cost in dollars of the calls with a known price.
     pub usd_at_least: String,
-    /// The same for people.
+    /// The cost in dollars, formatted for people.
     #[serde(skip)]
     pub dollars: String,
     #[serde(skip)]
     pub nano_usd: u64,
 }
 
-/// The data of a report.
+/// The data that a report is built from.
 #[derive(Debug)]
 pub struct FoundCuts {
     read: UsageReport,
@@ -99,7 +99,7 @@ pub struct FoundCuts {
 }
 
 impl FoundCuts {
-    /// Reads the last `seconds` seconds, priced by this table.
+    /// Reads the data of the last `seconds` seconds, with the prices of this table.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be read.
@@ -153,7 +153,7 @@ impl Spent {
     }
 }
 
-/// The cost that recovery would have.
+/// The estimated cost of a recovery that did not happen.
 #[expect(missing_docs, reason = "they have the names of what they report")]
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -162,14 +162,14 @@ pub struct Estimate {
     pub replies: u64,
     pub prompt_tokens: u64,
     pub output_tokens_at_most: u64,
-    /// Replies among these whose tokens are estimated.
+    /// How many of these replies have estimated token counts.
     pub replies_guessed: u64,
-    /// How this is estimated.
+    /// How the estimate is made.
     pub method: &'static str,
 }
 
 impl<'a> CutsReport<'a> {
-    /// Makes the report.
+    /// Builds the report.
     pub fn of(found: &'a FoundCuts, since: &'a str, continuation_tokens: u64) -> Self {
         let read = &found.read;
         let sum = |of: fn(&UsageSummary) -> u64| read.days.iter().map(of).sum();

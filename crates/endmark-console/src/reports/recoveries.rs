@@ -7,7 +7,7 @@ use super::NotAsked;
 use super::calls::CallReport;
 use super::zoned;
 
-/// Recoveries, as they are answered.
+/// A list of recoveries, as the routes and commands return it.
 #[expect(missing_docs, reason = "they have the names of what they report")]
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -18,8 +18,8 @@ pub struct RecoveriesReport<'a> {
     pub calls: Option<Vec<CallReport<'a>>>,
 }
 
-/// A row under the names of its columns.
-// Fields: one for each column of the published report.
+/// One recovery. The fields have the names of the columns.
+// Fields: each corresponds to a column of the published report.
 #[expect(missing_docs, reason = "they have the names of what they report")]
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -43,7 +43,7 @@ pub struct RecoveryEntry<'a> {
     pub extra_prompt_tokens: i64,
     pub extra_output_tokens: i64,
     pub reason: &'a str,
-    /// Why nothing was requested, if the request itself prevented it.
+    /// Why the gateway requested no continuation, if the request prevented it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_asked: Option<NotAsked>,
     /// The received pieces, for `log show`.
@@ -52,7 +52,7 @@ pub struct RecoveryEntry<'a> {
 }
 
 impl<'a> RecoveryEntry<'a> {
-    /// The report of a row.
+    /// Builds the report of a row.
     pub fn of(row: &'a LogRow) -> Self {
         Self {
             id: row.id,
@@ -79,7 +79,7 @@ impl<'a> RecoveryEntry<'a> {
     }
 }
 
-/// One piece of a reply, as it was received.
+/// One piece of a reply, as the gateway received it.
 #[expect(missing_docs, reason = "they have the names of what they report")]
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -91,14 +91,14 @@ pub struct PieceReport<'a> {
     pub stop: Option<&'a str>,
     pub judged: &'a str,
     pub why: &'a str,
-    /// Where it was joined to the previous text.
+    /// Where the piece was joined to the text before it.
     pub seam: Option<PieceSeam<'a>>,
     pub sha256: &'a str,
-    /// Only if texts are kept.
+    /// The text of the piece, if texts are kept.
     pub text: Option<&'a str>,
 }
 
-/// Where a piece was joined.
+/// Where a piece was joined to the text before it.
 #[expect(missing_docs, reason = "they have the names of what they report")]
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -109,7 +109,7 @@ pub struct PieceSeam<'a> {
     pub confidence: Option<f64>,
 }
 
-/// The recovery for programs.
+/// Returns a recovery with its pieces.
 pub fn explained(recovery: &Recovery) -> RecoveriesReport<'_> {
     let rows = recovery.rows.iter().map(|row| {
         let pieces = recovery.pieces_of(row.id).map(PieceReport::of).collect();
@@ -118,7 +118,7 @@ pub fn explained(recovery: &Recovery) -> RecoveriesReport<'_> {
     RecoveriesReport { rows: rows.collect(), calls: None }
 }
 
-/// As `explained`, with the upstream calls. A request without a cut has only these.
+/// Like `explained`, with the upstream calls. A request without a cut has only these.
 pub fn in_full<'a>(recovery: Option<&'a Recovery>, calls: &'a [UsageRow]) -> RecoveriesReport<'a> {
     let report = recovery.map_or(RecoveriesReport { rows: Vec::new(), calls: None }, explained);
     RecoveriesReport { calls: Some(calls.iter().map(CallReport::of).collect()), ..report }

@@ -11,24 +11,25 @@ use endmark_context::Models;
 /// Requests, the newest first.
 #[derive(Debug, Serialize)]
 pub struct RequestsReport<'a> {
-    /// One each.
+    /// The requests.
     pub rows: Vec<RequestEntry<'a>>,
 }
 
 /// One request.
 #[derive(Debug, Serialize)]
 pub struct RequestEntry<'a> {
-    /// Its id.
+    /// The id of the request.
     pub request_id: &'a str,
-    /// Its outcome: one of the header, or `recovering`, `cancelled`, `interrupted`, `failed`, `unread` or `refused`.
+    /// The outcome: one of those in the response header, or `recovering`, `cancelled`, `interrupted`,
+    /// `failed`, `unread` or `refused`.
     pub outcome: &'a str,
-    /// Whether its client did not get the whole reply, although it did not request only a part.
+    /// Whether the client did not get the complete reply, although it did not request only a part.
     pub is_worth_a_look: bool,
-    /// The usage and cost of all its calls.
+    /// The usage and cost of all calls.
     pub total: Total,
-    /// The cut parts of its reply.
+    /// The cut parts of the reply.
     pub cuts: Vec<recoveries::RecoveryEntry<'a>>,
-    /// Its upstream calls.
+    /// The upstream calls.
     pub calls: Vec<CallReport<'a>>,
     /// The gateway's own error, if it refused the request.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,22 +39,22 @@ pub struct RequestEntry<'a> {
 /// Why the gateway refused a request, before any upstream call.
 #[derive(Debug, Serialize)]
 pub struct Refusal<'a> {
-    /// When.
+    /// The time of the refusal.
     #[serde(serialize_with = "zoned")]
     pub at: &'a str,
-    /// The status of the answer.
+    /// The HTTP status of the response.
     pub status: u16,
     /// The `type` of the error.
     pub kind: &'a str,
-    /// Its message.
+    /// The message of the error.
     pub message: &'a str,
-    /// The model that the request names; empty if that is not known.
+    /// The model that the request names; empty if unknown.
     pub model: &'a str,
-    /// The upstream that it is for; empty if that is not known.
+    /// The upstream that the request is for; empty if unknown.
     pub upstream: &'a str,
-    /// The client; null without a credential.
+    /// The client's credential; null without one.
     pub credential: Option<&'a str>,
-    /// The session's hash; empty if that is not known.
+    /// The session's hash; empty if unknown.
     pub session: &'a str,
 }
 
@@ -73,7 +74,7 @@ impl<'a> From<&'a RefusedRequest> for Refusal<'a> {
 }
 
 impl<'a> RequestEntry<'a> {
-    /// Returns the report of a request, priced by this table.
+    /// Builds the report of a request, with the prices of this table.
     pub fn of(row: &'a RequestRow, models: &Models) -> Self {
         Self {
             request_id: row.request_id(),
@@ -87,7 +88,7 @@ impl<'a> RequestEntry<'a> {
     }
 }
 
-/// Returns the usage and cost of calls together.
+/// Returns the sum of usage and cost of several calls.
 pub fn total<'a>(calls: impl IntoIterator<Item = &'a UsageRow>, models: &Models) -> Total {
     let mut sums = Sums::new(UsageKey::Purpose, models);
     for call in calls {
@@ -96,7 +97,7 @@ pub fn total<'a>(calls: impl IntoIterator<Item = &'a UsageRow>, models: &Models)
     sums.finish().1
 }
 
-/// Returns whether a call was made to recover a reply.
+/// Returns whether the gateway made this call to recover a reply.
 pub fn is_recovery(call: &UsageRow) -> bool {
     [Purpose::Resume, Purpose::Correction].iter().any(|purpose| purpose.name() == call.purpose)
 }

@@ -7,21 +7,21 @@ use serde::Serialize;
 
 use super::{compactions, usage, zoned};
 
-/// Rows of each list at most.
+/// Maximum rows of each list.
 const MAX_ROWS: u32 = 1_000;
 
 /// Everything about a session.
 #[derive(Debug, Serialize)]
 pub struct SessionReport {
-    /// Its hash.
+    /// The session's hash.
     pub session: String,
-    /// The sums of its calls, by model.
+    /// Usage and cost of the session's calls, by model.
     pub usage: usage::UsageReport,
-    /// Its compactions, newest first.
+    /// The session's compactions, newest first.
     pub compactions: Vec<compactions::CompactionEntry>,
-    /// Capped tool results that occurred in it first and whose full values are kept, newest first.
+    /// Kept full values of tool results that were first capped in this session, newest first.
     pub outputs: Vec<Output>,
-    /// Supervised runs whose calls it has, the newest first.
+    /// Supervised runs that made calls in this session, newest first.
     pub runs: Vec<AgentRun>,
 }
 
@@ -30,19 +30,19 @@ pub struct SessionReport {
 pub struct Output {
     /// The handle for `endmark read`.
     pub handle: String,
-    /// Its detected format.
+    /// The detected format.
     pub format: String,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub bytes: u64,
-    /// Its lines.
+    /// The number of lines.
     pub lines: u64,
-    /// When it came, in RFC 3339.
+    /// When the output was received, in RFC 3339.
     #[serde(serialize_with = "zoned")]
     pub created_at: String,
 }
 
 impl SessionReport {
-    /// Reads everything about a session, or returns `None` if there is nothing.
+    /// Reads everything about a session. Returns `None` if there is no record of it.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be read.

@@ -1,5 +1,5 @@
-//! What needs attention: budgets near their end, runs at risk, failing upstreams, refused requests. Empty if nothing
-//! does.
+//! Lists what needs attention: budgets near their limit, runs at risk, failing upstreams and refused
+//! requests. The list may be empty.
 
 use std::collections::BTreeMap;
 
@@ -15,21 +15,21 @@ use crate::page::{budgets, layout, runs, words};
 use crate::query::Query;
 use crate::reading;
 
-/// The newest calls that upstreams are judged by, of all upstreams and of one.
+/// Number of newest calls that are examined: of all upstreams together, and of each.
 pub(super) const CALLS: u32 = 200;
 const CALLS_OF_ONE: usize = 40;
 
-/// Failed calls of these that make an upstream one that fails: this many, and this share of them in percent.
+/// An upstream is failing if at least this many of its newest calls failed, and at least this share in percent.
 const MIN_FAILED: usize = 3;
 const MIN_PERCENT: usize = 20;
 
-/// Seconds after which a failure is over.
+/// Failures older than this many seconds are ignored.
 const LATELY: u64 = 3_600;
 
-/// Items that are shown.
+/// Maximum items on the page.
 const MAX_ITEMS: usize = 6;
 
-/// Returns what needs attention, the worst first.
+/// Returns the items that need attention, most urgent first.
 pub(super) async fn items(console: &Console, store: &Store, seen: &Seen) -> Result<Vec<Markup>, Failure> {
     let near = budgets::near_their_end(console, store).await?;
     let ((runs, _), _) = reading::runs(store, &Query::parse(None, &[])?, 50).await?;
@@ -45,7 +45,7 @@ pub(super) async fn items(console: &Console, store: &Store, seen: &Seen) -> Resu
     Ok(items)
 }
 
-/// The card around them.
+/// The card that contains the items.
 pub(super) fn card(items: &[Markup]) -> Markup {
     let heading = html! { "Needs attention " span.count { (items.len()) } };
     layout::card("attention", &heading, &html! {}, &html! { ul.items { @for item in items { (item) } } })
@@ -87,7 +87,7 @@ fn upstream(name: &str, failed: usize, of: usize, status: Option<u16>) -> Markup
     } }
 }
 
-/// The item about requests that the gateway refused lately, if there are any.
+/// Returns an item about recently refused requests, if there are any.
 fn refused(refusals: &[RefusedRequest], now: u64) -> Option<Markup> {
     let is_late = |one: &&RefusedRequest| words::seconds_of(&one.at).is_some_and(|at| at + LATELY > now);
     let count = refusals.iter().filter(is_late).count() as u64;
@@ -101,7 +101,7 @@ fn refused(refusals: &[RefusedRequest], now: u64) -> Option<Markup> {
     } })
 }
 
-/// Returns upstreams of which many of the newest calls failed: the name, how many of how many, and the commonest status.
+/// Returns the failing upstreams: the name, the failed calls, all examined calls, and the most frequent status.
 fn failing(calls: &[UsageRow], now: u64) -> Vec<(&str, usize, usize, Option<u16>)> {
     let mut upstreams: BTreeMap<&str, Vec<&UsageRow>> = BTreeMap::new();
     for call in
@@ -125,7 +125,7 @@ fn failing(calls: &[UsageRow], now: u64) -> Vec<(&str, usize, usize, Option<u16>
     judged.collect()
 }
 
-/// Returns whether the upstream failed. A client that disconnects or sends a forbidden request is not evidence.
+/// Returns whether the upstream is at fault. A client that disconnects or sends a forbidden request is no evidence.
 fn has_failed(call: &UsageRow) -> bool {
     match call.http_status {
         Some(status) => status == 429 || status >= 500,

@@ -1,4 +1,4 @@
-//! The overview before there is much to see: how to point a client here, the first replies, and what to do next.
+//! The overview of a new installation: how to connect a client, the first replies, and what to do next.
 
 use endmark_store::RequestRow;
 use http::HeaderMap;
@@ -9,10 +9,10 @@ use crate::console::Console;
 use crate::page::layout::{card, encoded, outcome_class};
 use crate::page::words;
 
-/// Replies that are shown as squares.
+/// Maximum replies that are shown as squares.
 const SQUARES: usize = 10;
 
-/// The page before the first request: how to send one.
+/// The page before the first request, which shows how to send one.
 pub(super) fn nothing_yet(headers: &HeaderMap, refused: u64) -> Markup {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:4141");
     let origin = format!("http://{host}");
@@ -54,7 +54,7 @@ fn way(name: &str, about: &str, line: &str) -> Markup {
     } }
 }
 
-/// The newest of the first replies, the oldest first, a square each.
+/// Shows the newest of the first replies as squares, oldest first.
 pub(super) fn squares(first: &[RequestRow]) -> Markup {
     let newest = first.get(first.len().saturating_sub(SQUARES)..).unwrap_or_default();
     let mut words: Vec<&str> = newest.iter().map(|row| row.outcome.as_str()).collect();
@@ -80,7 +80,7 @@ fn class(outcome: &str) -> &str {
     outcome_class(outcome).unwrap_or("other")
 }
 
-/// What a new user can do next.
+/// Suggests next steps to a new user.
 pub(super) fn next_steps(console: &Console) -> Markup {
     card(
         "next",

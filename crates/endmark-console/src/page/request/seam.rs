@@ -1,4 +1,4 @@
-//! The seam, side by side: the received text, the request, the continuation, and the joint between them.
+//! Shows a seam side by side: the received text, the request, the continuation, and the joined text.
 
 use endmark_store::{LogRow, Piece};
 use maud::{Markup, html};
@@ -6,30 +6,30 @@ use maud::{Markup, html};
 use crate::page::requests::seam_in_words;
 use crate::page::words;
 
-/// Characters that are shown of a text on each side of a joint.
+/// Characters of a text that are shown on each side of a seam.
 const SHOWN_CHARS: usize = 700;
 
-/// Characters that are shown on each side of the joint in the text that the client received.
+/// Characters that are shown on each side of the seam in the text that the client received.
 const NEAR_CHARS: usize = 160;
 
 /// Where a continuation was joined to the text before it.
 #[derive(Debug, PartialEq, Eq)]
 struct Joint<'a> {
-    /// The kept part of the text before, and the end that was left out.
+    /// The kept part of the preceding text, and its omitted end.
     kept: &'a str,
     dropped: &'a str,
-    /// The beginning of the continuation that was left out, the kept part, and the end that was left out.
+    /// The omitted beginning of the continuation, its kept part, and its omitted end.
     head: &'a str,
     new: &'a str,
     tail: &'a str,
-    /// Whether the joint has white space that is in neither text.
+    /// Whether the gateway inserted white space at the seam that is in neither text.
     has_added_space: bool,
 }
 
 impl<'a> Joint<'a> {
-    /// Returns the joint that a record describes, or `None` if the texts do not match it. The record has the end of
-    /// the text before and the number of omitted bytes. The style determines at which end of the continuation they
-    /// are.
+    /// Returns the joint that a record describes, or `None` if the texts do not match the record. The record
+    /// contains the end of the preceding text and the number of omitted bytes. The style determines at which
+    /// end of the continuation those bytes are.
     fn of(before: &'a str, continuation: &'a str, piece: &Piece) -> Option<Self> {
         let at = usize::try_from(piece.seam_at?).ok()?;
         let (kept, dropped) = before.split_at_checked(at)?;
@@ -54,14 +54,15 @@ impl<'a> Joint<'a> {
     }
 }
 
-/// Returns the length of the end of a text from its last such mark on, with the line break before it; 0 without one.
+/// Returns the length of `mark` at the end of a text, with the line break before it and the white space after
+/// it. Returns 0 if the text does not end with it.
 fn end_of(text: &str, mark: &str) -> usize {
     let Some(at) = text.trim_end().strip_suffix(mark).map(str::len) else { return 0 };
     let before = text.get(..at).unwrap_or_default();
     text.len() - before.strip_suffix('\n').unwrap_or(before).len()
 }
 
-/// The seams of a cut part, one for each continuation.
+/// Shows the seams of one cut part: one for each continuation.
 pub(super) fn of(cut: &LogRow, pieces: &[&Piece]) -> Markup {
     let Some((first, continuations)) = pieces.split_first() else { return html! {} };
     let (mut before, mut seams) = (first.text.clone(), Vec::new());
@@ -162,7 +163,7 @@ fn not_kept(sha256: &str) -> Markup {
     } } }
 }
 
-/// Describes the request of a strategy.
+/// Describes what the gateway requested with a strategy.
 fn asked(strategy: &str) -> &'static str {
     match strategy.split(['@', ' ']).next().unwrap_or_default() {
         "prefill" => {
@@ -180,13 +181,13 @@ fn asked(strategy: &str) -> &'static str {
     }
 }
 
-/// The end of a text, with how much is before it.
+/// Shows the end of a text, and the length of the omitted part before it.
 fn tail_of(text: &str, chars: usize) -> Markup {
     let at = text.char_indices().rev().nth(chars.saturating_sub(1)).map_or(0, |(at, _)| at);
     html! { @if at > 0 { span.elided { (words::count(at as u64)) " bytes before this …" } "\n" } (text.get(at..).unwrap_or(text)) }
 }
 
-/// The beginning of a text, with how much follows.
+/// Shows the beginning of a text, and the length of the omitted part after it.
 fn head_of(text: &str, chars: usize) -> Markup {
     let end = text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
     html! { (text.get(..end).unwrap_or(text)) @if end < text.len() { "\n" span.elided { "… " (words::count((text.len() - end) as u64)) " bytes after this" } } }
