@@ -1,11 +1,11 @@
-//! The built-in manifests, found by the first words of a command. (EN-4)
+//! The built-in manifests, selected by the first words of a command. (EN-4)
 
 use std::ffi::OsString;
 
 use super::limits::is_for;
 use super::manifest::{self, Manifest};
 
-/// Each is a file that users can copy and change.
+/// Each manifest is a separate file, so that users can copy and change it.
 const MANIFESTS: [&str; 4] = [
     include_str!("../manifests/curl.toml"),
     include_str!("../manifests/git-log.toml"),
@@ -13,7 +13,7 @@ const MANIFESTS: [&str; 4] = [
     include_str!("../manifests/sqlite3.toml"),
 ];
 
-/// Returns the manifest for this command, or the general one.
+/// Returns the built-in manifest for this command, or the general one.
 pub(crate) fn of(command: &[OsString]) -> Manifest {
     let known = MANIFESTS.iter().filter_map(|text| manifest::parse(text).ok());
     known.into_iter().find(|known| is_for(known, command)).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Runs a tool, between the checks before it and the document after it. (EN-1 to EN-5)
+//! Runs a tool: checks its input first, and builds the response document afterwards. (EN-1 to EN-5)
 
 mod before;
 mod capping;
@@ -22,10 +22,10 @@ use crate::{built_in, shortened};
 
 pub use capping::CapPlan;
 
-/// The code of a warning about a process that a tool left running.
+/// The code of the warning that a tool left a process running, which still has the output open.
 const OUTPUT_LEFT_OPEN: &str = "OUTPUT_LEFT_OPEN";
 
-/// The hint for an answer over its limit. It is shorter than the hint that it replaces.
+/// The hint for a response over its limit. It must not be longer than the hint that it replaces.
 const TOO_LARGE_HINT: &str = "Ask for less, or for a list.";
 
 /// A command with its manifest.
@@ -36,7 +36,7 @@ pub struct Tool<'a> {
     cursor: Option<&'a str>,
 }
 
-/// The answer of a tool, and the hint for an answer that is still too large.
+/// The response of a tool, and the hint to use if the response is still too large.
 #[derive(Debug)]
 pub struct ToolAnswer {
     document: Document,
@@ -44,7 +44,7 @@ pub struct ToolAnswer {
 }
 
 impl<'a> Tool<'a> {
-    /// Makes a tool from a command and this manifest file, or the built-in manifest.
+    /// Creates a tool from a command and a manifest file, or the built-in manifest.
     pub fn new(command: &'a [OsString], manifest: Option<&Path>) -> Result<Self, CommandError> {
         let manifest = match manifest {
             Some(path) => before::manifest(path)?,
@@ -55,7 +55,7 @@ impl<'a> Tool<'a> {
         Ok(Self { command, manifest, cursor: None })
     }
 
-    /// Requests the page after the one with this cursor.
+    /// Requests the page that follows this cursor.
     pub fn after(self, cursor: Option<&'a str>) -> Result<Self, CommandError> {
         if cursor.is_some() && self.manifest.output.pages.is_none() {
             let hint = "`pages = \"data\"` in `[output]` of the manifest names it.";
@@ -64,7 +64,7 @@ impl<'a> Tool<'a> {
         Ok(Self { cursor, ..self })
     }
 
-    /// Checks the tool's input, runs it, and always answers. The error means that nothing could be done.
+    /// Checks the tool's input, runs the tool, and returns a response. An error means that no response was possible.
     pub fn run(
         &self,
         mut capping: Option<CapPlan>,
@@ -73,10 +73,10 @@ impl<'a> Tool<'a> {
     ) -> Result<ToolAnswer, CommandError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| system(&error))?;
-        // A capped output has no pages.
+        // A capped output is not divided into pages.
         let paging = self.paging().filter(|_| capping.is_none());
         let ran = runtime.block_on(self.ran(paging.as_ref(), capping.is_some(), is_quiet, progress));
-        // A thread that still reads standard input would never return.
+        // Do not wait for a thread that still reads standard input: it might never return.
         runtime.shutdown_background();
         let document = match ran? {
             Ok(ran) => self.document(ran, capping.as_mut()),
@@ -92,7 +92,7 @@ impl<'a> Tool<'a> {
         Ok(ToolAnswer { document, too_large_hint })
     }
 
-    /// Runs the command. The inner error is the answer that nothing was started.
+    /// Runs the command. The inner error is the response if the tool was not started.
     async fn ran(
         &self,
         paging: Option<&PageRequest<'_>>,
@@ -137,7 +137,7 @@ impl<'a> Tool<'a> {
         Ok(ran.map_err(|error| failed(not_started(&name, &error))))
     }
 
-    /// Returns the answer for a command that ran.
+    /// Returns the response for a command that ran.
     fn document(&self, mut ran: FinishedCommand, capping: Option<&mut CapPlan>) -> Document {
         let manifest = &self.manifest;
         let name = self.command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
@@ -157,7 +157,7 @@ impl<'a> Tool<'a> {
         Document { data: value, error, warnings, duration_ms: 0 }
     }
 
-    /// Returns the paged list, if the manifest names one, and the requested page.
+    /// Returns the requested page, if the manifest names a list to be paged.
     fn paging(&self) -> Option<PageRequest<'_>> {
         self.manifest.output.pages.as_ref().map(|list| PageRequest {
             list,
@@ -167,7 +167,7 @@ impl<'a> Tool<'a> {
         })
     }
 
-    /// Completes the answer with its duration, within the manifest's limit.
+    /// Adds the duration to the response, and keeps it within the manifest's limit.
     pub fn fitted(&self, answered: ToolAnswer, took: Duration) -> Document {
         let ToolAnswer { document, too_large_hint } = answered;
         let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
@@ -180,12 +180,12 @@ impl<'a> Tool<'a> {
     }
 }
 
-/// Whether an answer should have the paged list. An error may have data or not.
+/// Whether a response should contain the paged list. An error may or may not have data.
 fn is_listed(document: &Document) -> bool {
     document.error.is_none() || !document.data.is_null()
 }
 
-/// Returns why the output of a tool may be incomplete, if it may.
+/// Returns the reason why a tool's output may be incomplete, if there is one.
 fn unended(ran: &FinishedCommand) -> Option<&'static str> {
     match (ran.forced, ran.end, ran.output_left) {
         (None, End::Exited(_), OutputLeft::Closed | OutputLeft::Silent) => None,

@@ -1,7 +1,7 @@
-//! Runs a foreign command with the limits and the envelope of a manifest. (EN-1, EN-3, EN-4, EN-5)
+//! Runs an external command within the limits and in the envelope of a manifest. (EN-1, EN-3, EN-4, EN-5)
 //!
-//! Everything except `drive` decides (manifest, limits, kind of output) and starts no process. `endmark-process` runs
-//! a process and decides nothing.
+//! Only `drive` starts processes, through `endmark-process`. All other modules only decide: they handle the
+//! manifest, the limits and the kind of output. `endmark-process` runs a process and makes no such decisions.
 
 mod built_in;
 mod drive;

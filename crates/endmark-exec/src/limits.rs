@@ -9,20 +9,20 @@ use super::manifest::{ArgumentPlace, Manifest};
 use super::payload::{self, NoJson, PayloadFault, TooLarge};
 use super::words::{TypedWords, Value, at};
 
-/// A command that does not fit a manifest.
+/// Why a command does not match its manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Misfit {
-    /// The manifest is for another command.
+    /// The manifest belongs to another command.
     WrongCommand {
-        /// The words that the command had to begin with.
+        /// The words with which the command should begin.
         expected: String,
     },
     TooLarge(TooLarge),
-    /// It has limits inside, and is not valid JSON.
+    /// The manifest limits values inside a payload, but the payload is not valid JSON.
     NoJson(NoJson),
 }
 
-/// Checks a command, and its environment, against its manifest. The first misfit is the error.
+/// Checks a command and its environment against the manifest. Returns the first mismatch as the error.
 pub(crate) fn check(
     manifest: &Manifest,
     command: &[OsString],
@@ -84,18 +84,18 @@ impl From<PayloadFault> for Misfit {
     }
 }
 
-/// Whether a command begins with the manifest's words.
+/// Whether a command begins with the words that the manifest names.
 pub(crate) fn is_for(manifest: &Manifest, command: &[OsString]) -> bool {
     own_arguments(&manifest.command, command).is_some()
 }
 
-/// Whether one of these flags is given to the manifest's command.
+/// Whether the manifest's command has one of these flags.
 pub(crate) fn is_given(manifest: &Manifest, command: &[OsString], flags: &[String]) -> bool {
     own_arguments(&manifest.command, command)
         .is_some_and(|arguments| TypedWords::read(manifest, arguments).has(flags))
 }
 
-/// Returns what follows the manifest's words. The program may be named with its path.
+/// Returns the arguments after the words that the manifest names. The program may be given with its path.
 fn own_arguments<'a>(expected: &[String], command: &'a [OsString]) -> Option<&'a [OsString]> {
     let Some((program, words)) = expected.split_first() else { return command.get(1..) };
     let (typed, arguments) = command.split_first()?;
@@ -167,7 +167,7 @@ mod tests {
             ("notes add ab 123456789 abcd", too_large("arguments[1]", 8, 9)),
             ("notes add --whatever=1", too_large("arguments[0]", 8, 12)),
             ("notes add --title", None),
-            // By a prefix of the name, in every form of the value.
+            // A prefix of the flag's name, with each form of the value.
             ("notes add --titl ab", None),
             ("notes add --titl abcd", too_large("arguments.title", 3, 4)),
             ("notes add --titl=abcd", too_large("arguments.title", 3, 4)),
@@ -176,19 +176,19 @@ mod tests {
             ("notes add --ta=abc", None),
             ("notes add --titles abcd", too_large("arguments.first", 2, 4)),
             ("notes add --titles=abcd", too_large("arguments[0]", 8, 13)),
-            // With one dash, as some tools write long flags.
+            // A single dash, because some tools write long flags like that.
             ("notes add -title abcd", too_large("arguments.title", 3, 4)),
             ("notes add -title=abcd", too_large("arguments.title", 3, 4)),
-            // Among other short flags.
+            // A short flag among others in one word.
             ("notes add -vtabcd", too_large("arguments.title", 3, 4)),
             ("notes add -vt abcd", too_large("arguments.title", 3, 4)),
             ("notes add -ntabcd", None),
-            // A possible value of a flag may be a position, and the other way round.
+            // A word that may be a flag's value may also be a position, and vice versa.
             ("notes add --ta abc", too_large("arguments.first", 2, 3)),
             ("notes add --ta ab abc", too_large("arguments.first", 2, 3)),
             ("notes add --ta ab a abcd", None),
             ("notes add a b --ta abcde", too_large("arguments.last", 4, 5)),
-            // A possible value may be a flag or the end of flags, and nothing after that is a flag.
+            // A word that may be a value may also be a flag, or the `--` after which there are no flags.
             ("notes add --ta --title=abcd", too_large("arguments.title", 3, 4)),
             ("notes add --ta -- --title=abcd", too_large("arguments.title", 3, 4)),
             ("notes add --ta -- -abc", too_large("arguments.first", 2, 4)),

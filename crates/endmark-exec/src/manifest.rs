@@ -1,6 +1,6 @@
-//! What a manifest states about a tool: its limits, its output, its exit codes. (EN-3, EN-4, EN-5)
+//! What a manifest defines for a tool: its limits, its output and its exit codes. (EN-3, EN-4, EN-5)
 //!
-//! A manifest is parsed once into these types, which need no further check.
+//! Parsing a manifest into these types includes all checks.
 
 mod error;
 mod read;
@@ -18,39 +18,39 @@ pub(crate) use read::parse;
 pub(crate) const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 /// The default time limit of a tool.
 pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_mins(5);
-/// The default time to end after a request to end.
+/// The default grace period between the request to stop and the kill.
 pub(crate) const DEFAULT_GRACE: Duration = Duration::from_secs(5);
-/// The default memory for a tool's standard output: 4 MiB.
+/// The default memory for captured standard output: 4 MiB.
 pub(crate) const DEFAULT_CAPTURED_BYTES: usize = 4 << 20;
-/// The default limit of standard error that is passed on: 64 KiB.
+/// The default limit of forwarded standard error: 64 KiB.
 pub(crate) const DEFAULT_PASSED_BYTES: u64 = 64 << 10;
 
 /// The description of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Manifest {
-    /// The words that a command must begin with; empty for any command.
+    /// The words with which a command must begin. Empty means any command.
     pub(crate) command: Vec<String>,
-    /// Flags without a limit whose value is the next word.
+    /// Flags whose value is the next word and has no limit.
     pub(crate) flags_with_value: Vec<String>,
-    /// Flags that are followed by two words, such as `--arg NAME VALUE`.
+    /// Flags with two values, such as `--arg NAME VALUE`.
     pub(crate) flags_with_two_values: Vec<String>,
-    /// Flags without a value, so that none of them is taken for a prefix of another.
+    /// Flags without a value. They are listed so that they are not taken for prefixes of other flags.
     pub(crate) flags_without_value: Vec<String>,
-    /// The limit of each argument without its own limit, in bytes.
+    /// The limit in bytes of each argument that has no specific limit.
     pub(crate) max_argument_bytes: Option<u64>,
-    /// The limits of arguments.
+    /// Limits of specific arguments.
     pub(crate) arguments: Vec<ArgumentLimit>,
-    /// The limit of standard input, in bytes. Without one, the tool inherits standard input.
+    /// The limit of standard input in bytes. Without a limit, the tool inherits standard input.
     pub(crate) max_stdin_bytes: Option<u64>,
-    /// The limits within standard input, which must then be JSON.
+    /// The limits of values inside standard input, which must then be JSON.
     pub(crate) stdin_fields: Vec<PayloadLimit>,
-    /// How long the tool may run; `None` for no limit.
+    /// The time limit; `None` means unlimited.
     pub(crate) timeout: Option<Duration>,
-    /// How long it may take to end after a request to end.
+    /// The grace period between the request to stop and the kill.
     pub(crate) grace: Duration,
-    /// Its output.
+    /// The rules for standard output.
     pub(crate) output: OutputRules,
-    /// Bytes of its standard error that are passed on.
+    /// Bytes of standard error that are forwarded.
     pub(crate) max_stderr_bytes: u64,
     /// The meanings of its exit codes. By default, 0 is success and any other code a failure.
     pub(crate) exit_codes: BTreeMap<i32, ExitMeaning>,
@@ -59,51 +59,51 @@ pub(crate) struct Manifest {
 /// The limit of one argument (EN-4).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ArgumentLimit {
-    /// Its name in an error: `arguments.NAME`.
+    /// The name of the argument in an error: `arguments.NAME`.
     pub(crate) name: String,
     pub(crate) place: ArgumentPlace,
     pub(crate) max_bytes: u64,
-    /// The limits within it, which must then be JSON.
+    /// The limits of values inside the argument, which must then be JSON.
     pub(crate) fields: Vec<PayloadLimit>,
 }
 
-/// The limit of one field of a JSON payload, at all paths that match (EN-4).
+/// The limit of a field of a JSON payload, at every path that matches (EN-4).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PayloadLimit {
     pub(crate) path: FieldPattern,
     pub(crate) limit: Limit,
 }
 
-/// Where an argument is.
+/// Where an argument is found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ArgumentPlace {
-    /// After this many words that belong to no flag, counted from the end if `from_end`.
+    /// After `index` words that do not belong to a flag, counted from the end if `from_end`.
     Position { index: usize, from_end: bool },
-    /// After one of these flags: as the next word, after `=`, or directly after a short flag.
+    /// After one of these flags: the next word, the text after `=`, or the text directly after a short flag.
     Flags(Vec<String>),
     /// In this environment variable.
     Environment(String),
 }
 
-/// The standard output of a tool.
+/// The rules for a tool's standard output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OutputRules {
     pub(crate) kind: OutputKind,
-    /// Whether empty output is an empty list. Otherwise it depends on the kind.
+    /// Whether empty output means an empty list. Otherwise the kind of output decides.
     pub(crate) empty_is_list: bool,
-    /// The kinds of output with certain flags. The last given flag counts.
+    /// Different kinds of output for certain flags. The last matching flag decides.
     pub(crate) with_flag: Vec<OutputWithFlag>,
-    /// Bytes of the output that are held in memory.
+    /// Bytes of the output that are kept in memory.
     pub(crate) max_captured_bytes: usize,
-    /// The limit of the whole answer, in bytes (EN-5).
+    /// The limit of the whole response in bytes (EN-5).
     pub(crate) max_response_bytes: usize,
-    /// How the output shows that a field was already cut (EN-3).
+    /// How the output indicates that a field was already truncated (EN-3).
     pub(crate) fields: FieldRules,
-    /// The list that is paged if it does not fit. Naming one permits running the command again for each page.
+    /// The list that is paged if it does not fit. Naming it permits running the command again for each page.
     pub(crate) pages: Option<FieldPath>,
 }
 
-/// The standard output of a tool with one of these flags.
+/// The rules for standard output if one of these flags is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OutputWithFlag {
     pub(crate) flags: Vec<String>,
@@ -116,9 +116,9 @@ pub(crate) struct OutputWithFlag {
 pub(crate) enum OutputKind {
     /// One JSON value.
     Json,
-    /// JSON values, on lines or one after the other.
+    /// Several JSON values, on separate lines or directly after each other.
     Jsonl,
-    /// Text.
+    /// Plain text.
     Text,
     /// JSON if it is valid, otherwise text.
     Auto,
@@ -131,7 +131,7 @@ pub(crate) enum ExitMeaning {
     Fine,
     /// Failure.
     Error {
-        /// The code for programs.
+        /// The error code for programs.
         code: String,
         /// The exit code of Endmark itself.
         exit: Exit,
@@ -141,7 +141,7 @@ pub(crate) enum ExitMeaning {
 }
 
 impl OutputRules {
-    /// Returns the output rules with these flags.
+    /// Returns the output rules that apply with the given flags.
     pub(crate) fn given(self, is_given: impl Fn(&[String]) -> bool) -> Self {
         let found = self.with_flag.iter().rfind(|output| is_given(&output.flags));
         match found.map(|output| (output.kind, output.empty_is_list)) {

@@ -15,41 +15,41 @@ use endmark_process::Captured;
 pub(crate) use capped::within;
 pub(crate) use cut::IncompleteValue;
 
-/// The code of a warning about bytes that are not UTF-8 and were replaced.
+/// The code of the warning that invalid UTF-8 was replaced.
 const INVALID_UTF8: &str = "INVALID_UTF8";
-/// The code of a warning about a tool that should have printed JSON and printed nothing.
+/// The code of the warning that a tool printed nothing instead of JSON.
 const NO_OUTPUT: &str = "NO_OUTPUT";
 
 /// The output of a tool as `data`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Data {
     pub(crate) value: Value,
-    /// Whether the value is the output itself, as `text` and its siblings.
+    /// Whether the value is the raw output, in `text` and related fields.
     is_text: bool,
     pub(crate) warnings: Vec<Warning>,
-    /// The fault, if the output is not what it should be.
+    /// The fault, if the output is not the declared kind of JSON.
     pub(crate) fault: Option<JsonFault>,
-    /// The incomplete values in it.
+    /// The incomplete values in the data.
     pub(crate) cuts: Vec<IncompleteValue>,
 }
 
-/// The fault of an output that should be JSON.
+/// Why an output is not valid JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum JsonFault {
-    /// It is the beginning of JSON, with this many bytes.
+    /// The output is truncated JSON of this many bytes.
     Truncated { bytes: u64 },
-    /// It is not JSON; what is wrong at which byte.
+    /// The output is not JSON: the byte offset and the reason.
     Malformed { index: usize, reason: String },
 }
 
 impl Data {
-    /// Makes data without a fault.
+    /// Creates data without a fault.
     fn whole(value: Value) -> Self {
         Self { value, is_text: false, warnings: Vec::new(), fault: None, cuts: Vec::new() }
     }
 }
 
-/// Parses an output by its declared kind. `unended` is why it may be incomplete, unless it ended by itself.
+/// Parses an output of the declared kind. `unended` is the reason why the output may be incomplete, if any.
 pub(crate) fn read(captured: &Captured, rules: &OutputRules, unended: Option<&str>) -> Data {
     let as_text = || text::read(captured, rules.max_response_bytes);
     let mut data = match rules.kind {
@@ -83,7 +83,7 @@ pub(crate) fn read(captured: &Captured, rules: &OutputRules, unended: Option<&st
     data
 }
 
-/// Returns what may be missing after an output that did not end by itself: anything, unless it is one JSON value.
+/// Returns what may be missing after an output that did not end by itself. A single JSON value is complete.
 fn behind(value: &Value, why: &str) -> Option<IncompleteValue> {
     let pointer = match value {
         Value::Object(members) => match members.get("text") {
@@ -96,24 +96,24 @@ fn behind(value: &Value, why: &str) -> Option<IncompleteValue> {
     Some(IncompleteValue { pointer: pointer.to_owned(), original: None, message: why.to_owned() })
 }
 
-/// Whether text stays marked as cut after all of the output was read.
+/// Whether text remains marked as truncated even though the complete output was read.
 pub(crate) fn marks_text(data: &Data, unended: Option<&str>) -> bool {
     data.is_text && (unended.is_some() || data.cuts.iter().any(|cut| cut.original.is_none()))
 }
 
-/// Reports what was cut in the data, by the manifest's rules and by facts about the capture (EN-3).
+/// Reports truncated values in the data, by the manifest's rules and by facts about the capture (EN-3).
 pub(crate) fn disclose(data: &mut Data, rules: &FieldRules) {
     let mut warnings = rules.disclose(&mut data.value);
-    // A deliberate cut is already reported.
+    // A deliberate truncation has already been reported.
     let is_known = |found: &Warning, known: &Warning| known.code == found.code && known.field == found.field;
     warnings.retain(|found| !data.warnings.iter().any(|known| is_known(found, known)));
     for cut in &data.cuts {
         let path = cut.path(&data.value);
         let found = warnings.iter().position(|found| found.field.as_ref() == Some(&path));
-        // A certain fact replaces what was detected by its form.
+        // A certain fact replaces a guess from the text's form.
         let found = found.map(|index| warnings.remove(index));
         let warning = cut.mark(&mut data.value, path, found);
-        // A capped value has a warning, which reports both.
+        // A capped value already has a warning, which then reports both.
         match data.warnings.iter_mut().find(|known| is_known(&warning, known)) {
             Some(known) => known.message = format!("{}; {}", known.message, warning.message),
             None => warnings.push(warning),

@@ -1,8 +1,8 @@
-//! Pages of a list that does not fit into one answer: nothing is left out, the rest is on the next page. (EN-5)
+//! Divides a list that does not fit into one response into pages. Nothing is left out. (EN-5)
 //!
-//! A foreign command has no cursors: it is run again for each page, and its list continues after the last item of the
-//! previous page. So items that are added before it move nothing. If that item no longer exists, the position is
-//! unknown, and the answer says so.
+//! An external command has no cursors. It runs again for each page, and the page starts after the last item
+//! of the previous page. Items that are inserted before that item therefore do not move the pages. If that
+//! item no longer exists, the position is unknown, and the response reports it.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -15,43 +15,43 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// Bytes of a digest that suffice to distinguish items.
+/// Bytes of a digest, enough to distinguish the items of a list.
 const DIGEST_BYTES: usize = 8;
-/// Bytes that an answer needs in addition to the items and its existing parts: the warning that there are more.
+/// Bytes reserved for the warning that more items follow.
 const RESERVED_BYTES: usize = 600;
-/// The most bytes that the duration adds to an answer.
+/// Maximum bytes that the duration adds to a response.
 const DURATION_BYTES: usize = 20;
 
-/// The requested page, and of which list.
+/// The requested page of a list.
 #[derive(Debug)]
 pub struct PageRequest<'a> {
-    /// The path of the list.
+    /// The path of the list in the document.
     pub list: &'a FieldPath,
-    /// The requested command.
+    /// The command that prints the list.
     pub command: &'a [OsString],
-    /// The cursor from the previous page; `None` for the first.
+    /// The cursor from the previous page; `None` for the first page.
     pub cursor: Option<&'a str>,
-    /// The limit of the whole answer, in bytes.
+    /// The limit of the whole response in bytes.
     pub max_response_bytes: usize,
 }
 
-/// The last item of a page.
+/// Identifies the last item of a page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct LastItem {
     index: usize,
     digest: String,
 }
 
-/// Error of a page that does not exist.
+/// Why a page does not exist.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
-    /// The cursor does not belong to this list.
+    /// The cursor is invalid or belongs to another list.
     #[error(transparent)]
     Cursor(#[from] CursorError),
-    /// The list no longer exists.
+    /// The output no longer contains the list.
     #[error("the list is not there any more")]
     NoList,
-    /// The last item of the previous page no longer exists.
+    /// The list no longer contains the last item of the previous page.
     #[error("the item that the last page ended in is gone")]
     ItemGone,
     /// An item cannot be serialised.
@@ -76,7 +76,7 @@ impl From<PageError> for ErrorBody {
 }
 
 impl PageRequest<'_> {
-    /// Rejects a cursor of another command, before the command is run.
+    /// Rejects a cursor of another command before the command runs.
     pub(crate) fn check(&self) -> Result<(), PageError> {
         self.last()?;
         Ok(())
@@ -95,7 +95,7 @@ impl PageRequest<'_> {
     }
 }
 
-/// Returns the answer with the requested page instead of the whole list. It is unchanged if it fits or has no list.
+/// Returns the response with the requested page of the list. A response that fits, or has no list, is unchanged.
 pub(crate) fn page(mut document: Document, paging: &PageRequest<'_>) -> Result<Document, PageError> {
     let last = paging.last()?;
     let is_fitting = document.to_json().len() + DURATION_BYTES < paging.max_response_bytes;
@@ -122,12 +122,12 @@ pub(crate) fn page(mut document: Document, paging: &PageRequest<'_>) -> Result<D
         if size + DURATION_BYTES < paging.max_response_bytes || page.items.len() <= 1 {
             return Ok(shown);
         }
-        // The warnings about its items take more room than was reserved.
+        // The warnings about the items are larger than the reserved room.
         room = room / 8 * 7;
     }
 }
 
-/// As `page`, also within its limit if a single item exceeds it: that item is shortened, with a warning.
+/// Like `page`, but shortens a single item that exceeds the limit, with a warning.
 pub fn capped_page(document: Document, paging: &PageRequest<'_>) -> Result<Document, PageError> {
     Ok(cap(page(document, paging)?, paging.max_response_bytes))
 }
@@ -150,7 +150,7 @@ impl Serialize for IndexedItem<'_> {
     }
 }
 
-/// The answer with this page, the warnings about what is in it, and the way to the next.
+/// Builds the response with this page, the warnings about its items, and the cursor of the next page.
 fn shown(
     document: &Document,
     list: &FieldPath,
@@ -182,7 +182,7 @@ fn shown(
     shown
 }
 
-/// Moves a warning to a page: drops it for items of other pages, and corrects the index for items of this page.
+/// Adapts a warning to a page: corrects the index of an item on this page, and drops warnings about other items.
 pub(super) fn moved(warning: &Warning, list: &FieldPath, begin: usize, end: usize) -> Option<Warning> {
     let below = warning.field.as_ref().and_then(|field| field.segments().strip_prefix(list.segments()));
     let Some([Segment::Index(index), inside @ ..]) = below else { return Some(warning.clone()) };
@@ -196,7 +196,7 @@ pub(super) fn moved(warning: &Warning, list: &FieldPath, begin: usize, end: usiz
     Some(Warning { field: Some(field), ..warning.clone() })
 }
 
-/// Returns the index of a page's last item. Of several equal items, the nearest to its previous index.
+/// Returns the index of the previous page's last item. If several items are equal, the one nearest to its old index.
 fn find(items: &[Value], last: &LastItem) -> Option<usize> {
     let is_meant = |(_, item): &(usize, &Value)| digest(item.to_string().as_bytes()) == last.digest;
     let found = items.iter().enumerate().filter(is_meant).map(|(index, _)| index);
@@ -208,7 +208,7 @@ fn digest(bytes: &[u8]) -> String {
     digest.iter().take(DIGEST_BYTES).fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
 }
 
-/// Each word is hashed with its length, so that two words differ from one.
+/// Hashes each word with its length, so that two words do not look like one.
 fn digest_of_words(words: &[OsString]) -> String {
     let mut bytes = Vec::new();
     for word in words {

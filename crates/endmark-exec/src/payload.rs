@@ -1,7 +1,6 @@
-//! Checks the limits within a JSON payload while it is read: the value itself is never held. (EN-4)
+//! Checks the limits inside a JSON payload while parsing, without keeping the values in memory. (EN-4)
 //!
-//! Every value at a path counts, including one whose name is repeated in the same object: it is unknown which of the
-//! two the tool uses.
+//! Every value at a path is checked, even if an object repeats a name: it is unknown which value the tool uses.
 
 use std::fmt;
 use std::io::{BufReader, Read};
@@ -12,23 +11,23 @@ use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 
 use super::manifest::PayloadLimit;
 
-/// A value over its limit.
+/// A value that exceeds its limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TooLarge {
-    /// Its name: `arguments.title`, `arguments[2]`, `stdin`.
+    /// The name of the value: `arguments.title`, `arguments[2]`, `stdin`.
     pub(crate) field: String,
-    /// Its limit.
+    /// The limit.
     pub(crate) limit: u64,
-    /// Its size. For standard input, the bytes that were read until it exceeded its limit.
+    /// The size of the value. For standard input, the bytes read until the limit was exceeded.
     pub(crate) actual: u64,
-    /// The unit: bytes, characters or items.
+    /// The unit of both: bytes, characters or items.
     pub(crate) unit: &'static str,
 }
 
-/// A payload with limits inside that is not valid JSON.
+/// A payload that must be JSON and is not valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NoJson {
-    /// Its name: `arguments.data`, `stdin`.
+    /// The name of the payload: `arguments.data`, `stdin`.
     pub(crate) field: FieldPath,
     pub(crate) reason: String,
 }
@@ -40,7 +39,7 @@ pub(crate) enum PayloadFault {
     NoJson(NoJson),
 }
 
-/// Checks the JSON values of a payload, any number of them, against the limits within them.
+/// Checks all JSON values of a payload against the limits inside them.
 pub(crate) fn check(
     limits: &[PayloadLimit],
     field: &FieldPath,
@@ -61,7 +60,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// The path of a value in a payload, and the first value over its limit.
+/// The path of the current value in a payload, and the first value that exceeds its limit.
 struct PayloadPath<'a> {
     limits: &'a [PayloadLimit],
     field: &'a FieldPath,
@@ -70,8 +69,8 @@ struct PayloadPath<'a> {
 }
 
 impl PayloadPath<'_> {
-    /// Fails, to stop reading, if a limit is exceeded. `measured` returns the size of the value and its unit, for
-    /// each kind of limit. A limit of bytes or characters also applies to every text within the value.
+    /// Returns an error, which stops the parser, if a limit is exceeded. `measured` returns the value's size
+    /// and unit for each kind of limit. A limit in bytes or characters also applies to each string inside the value.
     fn within<E: serde::de::Error>(
         &mut self,
         measured: impl Fn(&Limit) -> [(Option<u64>, u64, &'static str); 2],

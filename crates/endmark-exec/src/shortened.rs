@@ -1,19 +1,19 @@
-//! Shortens lists that do not fit into an answer and have no pages, with a warning. (EN-5)
+//! Shortens lists that do not fit into a response and have no pages, with a warning. (EN-5)
 //!
-//! The command has already run when its list turns out to be too large, and may not run again without permission. Its
-//! output is not thrown away.
+//! When a list turns out to be too large, the command has already run and may not run again without
+//! permission. Its output is therefore kept as far as it fits.
 
 use endmark_envelope::{Document, FieldPath, Size, Warning};
 use serde_json::Value;
 
 use super::page::moved;
 
-/// Bytes that an answer needs for the warning about one list.
+/// Bytes reserved in a response for the warning about one list.
 const RESERVED_BYTES: usize = 600;
-/// The least room in which a text can be shortened, in bytes.
+/// Minimum room in bytes for a shortened text.
 const MIN_TEXT_BYTES: usize = 512;
 
-/// Returns the document within this many bytes: texts are shortened if that suffices, otherwise lists.
+/// Returns the document within this many bytes. Shortens texts if that suffices, otherwise lists.
 pub(crate) fn within(document: &Document, max_response_bytes: usize) -> Document {
     let capped = document.clone().within(max_response_bytes);
     if document.data.is_null() || !capped.data.is_null() {
@@ -34,13 +34,13 @@ pub(crate) fn within(document: &Document, max_response_bytes: usize) -> Document
         if !shortened.data.is_null() {
             return shortened;
         }
-        // The warnings take more room than was reserved.
+        // The warnings are larger than the reserved room.
         room = room / 8 * 7;
     }
     capped
 }
 
-/// A list with only its first items left.
+/// A list that was reduced to its first items.
 struct ShortenedList {
     list: FieldPath,
     kept: usize,
@@ -49,7 +49,7 @@ struct ShortenedList {
 }
 
 impl ShortenedList {
-    /// Adds its warning, and removes warnings about removed items.
+    /// Adds the warning about the list, and removes warnings about removed items.
     fn disclose(&self, warnings: &mut Vec<Warning>) {
         let message = format!(
             "the first {} of {} items: more do not fit, and the manifest names no `pages`",
@@ -60,11 +60,11 @@ impl ShortenedList {
         };
         let known = warnings.iter().position(is_known).map(|at| warnings.remove(at));
         *warnings = warnings.iter().filter_map(|warning| moved(warning, &self.list, 0, self.kept)).collect();
-        // Facts about the whole list stay: this list was only a part of it.
+        // Keep facts about the whole list, for example that the tool returned only a part of it.
         let warning = if let Some(known) = known {
             Warning { message: format!("{}; {message}", known.message), ..known }
         } else {
-            // It is measured when the answer is final.
+            // The size is measured once the response is final.
             let returned = Size::default();
             Warning::field_truncated(self.list.clone(), returned, message).with_original(self.original)
         };
@@ -72,8 +72,8 @@ impl ShortenedList {
     }
 }
 
-/// Removes items at the end of lists, as few as possible, until the value fits, or fits once its texts are shortened.
-/// Returns `None` if that is impossible.
+/// Removes as few items as possible at the end of lists until the value fits, or would fit with shortened
+/// texts. Returns `None` if that is impossible.
 fn fit(value: &mut Value, room: usize, at: &FieldPath, lists: &mut Vec<ShortenedList>) -> Option<()> {
     let text = value.to_string();
     if text.len() <= room {
@@ -89,7 +89,7 @@ fn fit(value: &mut Value, room: usize, at: &FieldPath, lists: &mut Vec<Shortened
                 }
                 kept += 1;
             }
-            // A single item that exceeds the room is shortened itself.
+            // A single item that exceeds the room is itself shortened.
             let before = lists.len();
             if kept == 0
                 && let Some(first) = items.first_mut()
@@ -116,13 +116,13 @@ fn fit(value: &mut Value, room: usize, at: &FieldPath, lists: &mut Vec<Shortened
             }
             Some(())
         }
-        // Its beginning is kept when the whole answer is capped.
+        // Capping the whole response later keeps the beginning of the text.
         Value::String(_) => (room >= MIN_TEXT_BYTES).then_some(()),
         Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
 }
 
-/// Returns the size to which larger members are shortened, so that all together fit into this room.
+/// Returns the maximum size of each member, so that all of them together fit into this room.
 fn level(mut sizes: Vec<usize>, mut room: usize) -> usize {
     sizes.sort_unstable();
     let mut others = sizes.len();

@@ -1,4 +1,4 @@
-//! The meaning of how a tool ended: success, or an error with its code. (EN-1)
+//! Interprets how a tool ended: success, or an error with a code. (EN-1)
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -11,10 +11,11 @@ use rustix::process::Signal;
 use super::manifest::{ExitMeaning, Manifest};
 use super::output::JsonFault;
 
-/// The most bytes of the end of standard error that an error repeats.
+/// Maximum bytes from the end of standard error that an error repeats.
 const SHOWN_ERROR_BYTES: usize = 1000;
 
-/// Returns the error for how a tool ended, if any. A forced end comes before its own end, and that before its output.
+/// Returns the error of a finished tool, if any. A forced end takes precedence over the exit code, and that
+/// over the output.
 pub(crate) fn verdict(
     manifest: &Manifest,
     program: &str,
@@ -24,7 +25,7 @@ pub(crate) fn verdict(
     let timeout = manifest.timeout.unwrap_or_default();
     let error = match (ran.forced, ran.end) {
         (Some(ForcedEnd::Signalled(signal)), _) => interrupted(program, signal),
-        // It has no limit except its time.
+        // The only limit that can stop a tool here is the time limit.
         (Some(_), _) => timed_out(program, timeout),
         (None, End::Killed(signal)) => killed(program, signal),
         (None, End::Unknown) => {
@@ -43,19 +44,19 @@ fn timed_out(program: &str, timeout: Duration) -> ErrorBody {
         .with_hint(
             "Ask it for less, or raise `timeout_seconds` in the manifest. What it wrote is in `data`.",
         );
-    // A limit is a whole number.
+    // The limit in a response is an integer, so a fractional time limit is omitted.
     error.limit = (timeout.subsec_nanos() == 0).then_some(timeout.as_secs());
     error
 }
 
-/// Returns the error of a run that ended because Endmark got a signal.
+/// Returns the error of a run that ended because Endmark received a signal.
 fn interrupted(program: &str, signal: Signal) -> ErrorBody {
     let message = format!("{} came, and was passed on to `{program}`", signals::name(signal.as_raw()));
     let (code, exit) = stopped_by(signal);
     ErrorBody::new(code, exit.code(), message)
 }
 
-/// Returns the code and the exit code for this signal, the same as in every other command.
+/// Returns the error code and the exit code for a signal, the same as in all other commands.
 pub(crate) fn stopped_by(signal: Signal) -> (&'static str, Exit) {
     match signal {
         Signal::INT => ("interrupted", Exit::Interrupted),
@@ -100,7 +101,7 @@ fn exited(
     Some(error)
 }
 
-/// Returns the error of a tool that reports success although its output is faulty.
+/// Returns the error of a tool that exits with success although its output is faulty.
 fn faulty(program: &str, fault: &JsonFault) -> ErrorBody {
     match fault {
         JsonFault::Truncated { bytes } => {

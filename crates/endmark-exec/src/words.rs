@@ -1,26 +1,26 @@
-//! Splits the words of a command as the tool does: flags, values of flags, positions. (EN-4)
+//! Splits a command line into flags, flag values and positions, as the tool does. (EN-4)
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
 use super::manifest::{ArgumentPlace, Manifest};
 
-/// The bytes of a value, and its word, or `None` if it may not be a value.
+/// The bytes of a value, and the word if it may be a value. Otherwise `None`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Value<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) word: Option<usize>,
 }
 
-/// A word that is a position, or that may be the value of the word before it.
+/// A word that is a position, or that may be the value of the preceding word.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Position<'a> {
     value: Value<'a>,
     is_certain: bool,
 }
 
-/// Returns the words that may be at a position, counted in the direction of the iterator. Preceding words that may
-/// not be positions move it.
+/// Returns the words that may be at a position, counted in the direction of the iterator. Each preceding word
+/// that may not be a position shifts the index.
 pub(super) fn at<'a, 'b: 'a>(
     positions: impl Iterator<Item = &'a Position<'b>>,
     index: usize,
@@ -38,20 +38,21 @@ pub(super) fn at<'a, 'b: 'a>(
     found
 }
 
-/// Arguments, parsed as most tools do: flags also by a prefix of their name, with one dash or two, and short flags
-/// also combined in one word. A word that can be parsed in several ways counts in all of them: a limit applies to
-/// whatever the tool may take for its value. A flag that the manifest names has only that meaning.
+/// Arguments, parsed as most tools do. Flags may be abbreviated to a prefix, with one dash or two, and short
+/// flags may be combined in one word. A word that can be parsed in several ways counts in all of them, so
+/// that a limit applies to everything that the tool may take for the value. A flag that the manifest names
+/// has only that meaning.
 #[derive(Debug, Default)]
 pub(super) struct TypedWords<'a> {
     pub(super) positions: Vec<Position<'a>>,
     /// Every flag that has a value or may have one.
     pub(super) flags: Vec<(&'a [u8], Value<'a>)>,
-    /// The words that are flags, with or without a value.
+    /// All words that are flags, with or without a value.
     words: Vec<&'a [u8]>,
     known: KnownFlags<'a>,
 }
 
-/// The flags that a manifest names, by the number of values.
+/// The flags that a manifest names, by their number of values.
 #[derive(Debug, Default)]
 struct KnownFlags<'a> {
     with_value: Vec<&'a [u8]>,
@@ -80,8 +81,8 @@ impl<'a> KnownFlags<'a> {
         self.with_value.iter().chain(&self.with_two_values).chain(&self.without_value)
     }
 
-    /// Whether a word means this flag: by its name, as one letter among others, or by a prefix of its name that no
-    /// other flag has.
+    /// Whether a word may mean this flag: by its full name, as one of several combined letters, or by a
+    /// prefix of its name that no other flag has.
     fn means(&self, word: &[u8], flag: &[u8]) -> bool {
         let name = word.split(|byte| *byte == b'=').next().unwrap_or(word);
         if name == flag {
@@ -107,7 +108,8 @@ impl<'a> TypedWords<'a> {
     pub(super) fn read(manifest: &'a Manifest, arguments: &'a [OsString]) -> Self {
         let mut typed = Self { known: KnownFlags::of(manifest), ..Self::default() };
         let mut words = arguments.iter().enumerate().map(|(at, word)| (at, word.as_bytes())).peekable();
-        // Whether the word before may take a value, and what `--` was: absent, present, or possibly such a value.
+        // Track whether the preceding word may take a value, and whether `--` was absent, present, or
+        // possibly such a value.
         let (mut may_be_value, mut only_positions, mut maybe_only_positions) = (false, false, false);
         while let Some((at, word)) = words.next() {
             let value = |bytes| Value { bytes, word: Some(at) };
@@ -133,7 +135,7 @@ impl<'a> TypedWords<'a> {
             } else if !typed.known.without_value.contains(&word) {
                 for (flag, bytes) in meant(&typed.known.with_value, word) {
                     if let Some(bytes) = bytes {
-                        // A short flag elsewhere in the word may be another flag's value.
+                        // A short flag inside a combined word may be another flag's value.
                         let is_its_place = word.starts_with(b"--") || word.starts_with(flag);
                         typed.flags.push((flag, Value { bytes, word: Some(at).filter(|_| is_its_place) }));
                     } else if let Some((_, bytes)) = words.peek() {
@@ -152,8 +154,8 @@ impl<'a> TypedWords<'a> {
     }
 }
 
-/// Returns the flags that a word may mean without an exact match, and the part of the word that would be the value,
-/// or `None` if that is the next word.
+/// Returns the flags that a word may mean without an exact match. Each has the part of the word that would be
+/// its value, or `None` if the value would be the next word.
 fn meant<'a>(with_value: &[&'a [u8]], word: &'a [u8]) -> Vec<(&'a [u8], Option<&'a [u8]>)> {
     let (name, behind) = match memchr::memchr(b'=', word) {
         Some(equals) => (&word[..equals], Some(&word[equals + 1..])),
@@ -161,14 +163,15 @@ fn meant<'a>(with_value: &[&'a [u8]], word: &'a [u8]) -> Vec<(&'a [u8], Option<&
     };
     let is_single = !word.starts_with(b"--");
     let beginning = bare(name);
-    // One letter after one dash is a short flag and never a prefix.
+    // One letter after a single dash is a short flag, never an abbreviation.
     let can_be_long = beginning.len() > usize::from(is_single);
     let long = with_value.iter().filter(|flag| can_be_long && flag.len() > 2);
     let mut meant: Vec<_> = match long.clone().find(|flag| **flag == name) {
         Some(exactly) => vec![(*exactly, behind)],
         None => long.filter(|flag| bare(flag).starts_with(beginning)).map(|flag| (*flag, behind)).collect(),
     };
-    // The first short flag with a value takes what follows it, including `=`, or otherwise the next word.
+    // The first short flag with a value takes the rest of the word, including `=`. If nothing remains, it
+    // takes the next word.
     let short = |letter: &u8| with_value.iter().find(|flag| matches!(flag, [b'-', known] if known == letter));
     let mut letters =
         word.iter().enumerate().skip(1).take_while(|(_, letter)| is_single && letter.is_ascii_alphanumeric());

@@ -1,4 +1,4 @@
-//! The work before a tool is started: read the manifest, check limits, read standard input. (EN-4)
+//! The steps before a tool is started: read the manifest, check limits, read standard input. (EN-4)
 
 use std::io::{self, IsTerminal, Seek};
 use std::path::Path;
@@ -30,7 +30,7 @@ pub(super) fn manifest(path: &Path) -> Result<Manifest, CommandError> {
     })
 }
 
-/// Checks arguments and standard input against their limits. The inner error means that nothing may be started.
+/// Checks arguments and standard input against their limits. The inner error means that the tool must not be started.
 pub(super) async fn prepare(
     progress: &dyn Fn(&str),
     manifest: &Manifest,
@@ -66,7 +66,7 @@ fn no_json(found: NoJson) -> ErrorBody {
         .with_hint("The command was not started: what cannot be read cannot be checked.")
 }
 
-/// Checks the content of standard input, and returns to its beginning.
+/// Checks the content of standard input, and rewinds it.
 fn checked(mut file: File, limits: &[PayloadLimit]) -> Result<Result<Stdin, ErrorBody>, CommandError> {
     if !limits.is_empty() {
         let field = FieldPath::root().key("stdin");
@@ -88,7 +88,7 @@ async fn stdin(
 ) -> Result<Result<Stdin, ErrorBody>, CommandError> {
     let is_terminal = io::stdin().is_terminal();
     let Some(limit) = manifest.max_stdin_bytes else {
-        // In a process group of its own, a tool that reads from the terminal would be stopped.
+        // A tool in its own process group would be stopped as soon as it reads from the terminal.
         return Ok(Ok(if is_terminal { Stdin::Empty } else { Stdin::Inherited }));
     };
     if is_terminal {
@@ -111,7 +111,7 @@ async fn stdin(
             Ok(Ok(SpooledInput::Within(file))) => checked(file, &manifest.stdin_fields),
             Ok(Ok(SpooledInput::TooLarge { actual })) => {
                 let mut error = too_large(&TooLarge { field: "stdin".to_owned(), limit, actual, unit: "bytes" });
-                // It was not read to its end.
+                // Standard input was not read to its end, so only a lower bound of its size is known.
                 error.message = format!("`stdin` has more than {limit} bytes, at most {limit}");
                 Ok(Err(error))
             }

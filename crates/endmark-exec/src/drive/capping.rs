@@ -1,4 +1,4 @@
-//! Caps the output of a command for the envelope, and keeps all of it. (CX-5)
+//! Caps the output of a command for the envelope, and stores the full output. (CX-5)
 
 use std::io::{Cursor, ErrorKind, Read};
 
@@ -12,12 +12,12 @@ use super::{TOO_LARGE_HINT, unended};
 use crate::manifest::OutputKind;
 use crate::output::{Data, marks_text, within};
 
-/// Bytes of an output that are read at once.
+/// Bytes of an output that are read at a time.
 const BUFFER_BYTES: usize = 64 << 10;
-/// The code of a warning that an output could not be capped.
+/// The code of the warning that an output could not be capped.
 const NOT_CAPPED: &str = "NOT_CAPPED";
 
-/// The hint: only the copy of an output that exceeds memory can fail here.
+/// The hint for that warning. Only copying an output that exceeds memory to a file can fail here.
 const TO_DO: &str = "set TMPDIR to a folder with room for all of it, or pipe the command into `endmark cap`";
 
 /// How the output of a tool is capped.
@@ -29,12 +29,12 @@ pub struct CapPlan {
 }
 
 impl CapPlan {
-    /// Caps as requested. The warnings are added to the answer.
+    /// Creates a plan for this request. The warnings are added to the response.
     pub fn new(request: CapRequest, keeper: Keeper, warnings: Vec<Warning>) -> Self {
         Self { asked: request, keeper, handle: None, warnings }
     }
 
-    /// Returns the data of a command within the limits. A failure here loses the cap, never the answer.
+    /// Returns the data of a command within the limits. If capping fails, the response is still delivered, uncapped.
     pub(super) fn within(&mut self, mut data: Data, ran: &mut FinishedCommand, kind: OutputKind) -> Data {
         data.warnings.append(&mut self.warnings);
         match self.capped(data.clone(), ran, kind) {
@@ -62,7 +62,7 @@ impl CapPlan {
         };
         let mut asked = self.asked.clone();
         if marks_text(&data, unended(ran)) {
-            // The marker after it counts within the limit, in any unit.
+            // The marker that follows also counts towards the limit, in any unit.
             asked.limits.most = asked.limits.most.saturating_sub(TRUNCATION_MARKER.len()).max(MIN_LIMIT);
         }
         let (printed, handle) = cap_chunks_and_keep(
@@ -81,10 +81,10 @@ impl CapPlan {
         data.map_err(|error| refused(&error))
     }
 
-    /// Waits until the kept output is durable, and returns the hint for an answer that is still too large.
+    /// Waits until the stored output is durable. Returns the hint for a response that is still too large.
     pub(super) fn close(self) -> String {
         self.keeper.close();
-        // It is no longer than the hint that it replaces.
+        // This hint must not be longer than the one that it replaces.
         self.handle.map_or_else(|| TOO_LARGE_HINT.to_owned(), |handle| format!("`endmark read {handle}`"))
     }
 }

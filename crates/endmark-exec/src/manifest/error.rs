@@ -1,15 +1,15 @@
-//! Errors of a manifest.
+//! Errors in a manifest.
 
-/// Error of a manifest: where the fault is, and how to correct it.
+/// Error in a manifest, with its line and a hint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub(crate) struct ManifestError {
-    /// Line, from 1.
+    /// The line number, from 1.
     pub(crate) line: usize,
     pub(crate) problem: ManifestProblem,
 }
 
-/// The fault of a manifest.
+/// What is wrong with a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ManifestProblem {
     #[error("{0}")]
@@ -29,7 +29,7 @@ fn within(section: &str) -> String {
 }
 
 impl ManifestError {
-    /// Returns the code for programs.
+    /// Returns the error code for programs.
     pub(crate) fn code(&self) -> &'static str {
         match self.problem {
             ManifestProblem::Syntax(_) => "manifest_syntax",
@@ -39,7 +39,7 @@ impl ManifestError {
         }
     }
 
-    /// Returns how to correct it.
+    /// Returns a hint for correcting the manifest.
     pub(crate) fn hint(&self) -> Option<String> {
         match &self.problem {
             ManifestProblem::UnknownKey { nearest: Some(nearest), .. } => {

@@ -14,12 +14,12 @@ use super::{
     PayloadLimit,
 };
 
-/// The largest permitted memory for output, in bytes: 1 GiB.
+/// The largest permitted buffer for output: 1 GiB.
 const MAX_CAPTURED_BYTES: u64 = 1 << 30;
-/// The longest permitted time, in seconds: a year.
+/// The longest permitted time limit, in seconds: a year.
 const MAX_SECONDS: f64 = 31_536_000.0;
 
-/// Parses a manifest. The first fault is the error, with its line.
+/// Parses a manifest. Returns the first error, with its line.
 pub(crate) fn parse(text: &str) -> Result<Manifest, ManifestError> {
     let document = DeTable::parse(text).map_err(|error| {
         let message = error.message().lines().collect::<Vec<_>>().join("; ");
@@ -28,7 +28,7 @@ pub(crate) fn parse(text: &str) -> Result<Manifest, ManifestError> {
     })?;
     let mut root = Section::new(text, "", 0, document.get_ref());
     let default = Manifest::default();
-    // Only readers of the file use the description.
+    // Accept a description, which only people read.
     root.optional("description", string)?;
     let stdin = root.section("stdin")?.map(stdin).transpose()?;
     let (max_stdin_bytes, stdin_fields) = stdin.unzip();
@@ -73,7 +73,7 @@ fn stdin(mut section: Section<'_>) -> Result<(u64, Vec<PayloadLimit>), ManifestE
     Ok((max_bytes, fields))
 }
 
-/// Parses the limits within a payload.
+/// Parses the limits of values inside a payload.
 fn payload_limits(section: &mut Section<'_>) -> Result<Vec<PayloadLimit>, ManifestError> {
     section.sections("fields")?.into_iter().map(payload_limit).collect()
 }
@@ -144,7 +144,7 @@ fn output(mut section: Section<'_>) -> Result<OutputRules, ManifestError> {
     })
 }
 
-/// Other behaviour is as without the flag.
+/// Parses the rules for one flag. A rule that is not given is the same as without the flag.
 fn output_with_flag(
     mut section: Section<'_>,
     otherwise: OutputKind,
@@ -217,14 +217,14 @@ fn string(value: &DeValue<'_>) -> Result<String, Expected> {
     value.as_str().map(str::to_owned).ok_or_else(|| "a string".to_owned())
 }
 
-/// A non-empty string without `=` and control characters.
+/// Parses a non-empty string without `=` and control characters.
 fn identifier(value: &DeValue<'_>) -> Result<String, Expected> {
     let is_name = |name: &&str| !name.is_empty() && !name.contains(|c: char| c == '=' || c.is_control());
     let name = value.as_str().filter(is_name);
     name.map(str::to_owned).ok_or_else(|| "a name".to_owned())
 }
 
-/// The code of an error.
+/// Parses an error code.
 fn word(value: &DeValue<'_>) -> Result<String, Expected> {
     let is_word = |word: &&str| {
         !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
@@ -233,7 +233,7 @@ fn word(value: &DeValue<'_>) -> Result<String, Expected> {
     word.map(str::to_owned).ok_or_else(|| "a word of letters, digits, `_` and `-`".to_owned())
 }
 
-/// One string, or a list of strings, none of them empty.
+/// Parses a string or a list of strings, all of them non-empty.
 fn strings(value: &DeValue<'_>) -> Result<Vec<String>, Expected> {
     let expected = || "a string that is not empty, or a list of such".to_owned();
     let full = |value: &DeValue<'_>| string(value).ok().filter(|text| !text.is_empty()).ok_or_else(expected);
@@ -243,7 +243,7 @@ fn strings(value: &DeValue<'_>) -> Result<Vec<String>, Expected> {
     }
 }
 
-/// The paths in an answer that a rule is for, from `data` on.
+/// Parses the paths in a response to which a rule applies, starting from `data`.
 fn pattern(value: &DeValue<'_>) -> Result<FieldPattern, Expected> {
     let expected = || "the path of a field, like `data.items[*].title` or `data[\"odd key\"]`".to_owned();
     let path: FieldPattern = value.as_str().and_then(|text| text.parse().ok()).ok_or_else(expected)?;
@@ -251,13 +251,13 @@ fn pattern(value: &DeValue<'_>) -> Result<FieldPattern, Expected> {
     is_in_data.then_some(path).ok_or_else(expected)
 }
 
-/// The paths in a payload that a limit is for, from its root on.
+/// Parses the paths in a payload to which a limit applies, starting from its root.
 fn payload_path(value: &DeValue<'_>) -> Result<FieldPattern, Expected> {
     let path = value.as_str().filter(|text| !text.is_empty()).and_then(|text| text.parse().ok());
     path.ok_or_else(|| "the path of a field, like `title`, `items[*].title` or `[*].title`".to_owned())
 }
 
-/// The path of one list, from `data` on.
+/// Parses the path of one list, starting from `data`.
 fn list(value: &DeValue<'_>) -> Result<FieldPath, Expected> {
     let expected = || "the path of a list, like `data` or `data.items`".to_owned();
     let path: FieldPath = value.as_str().and_then(|text| text.parse().ok()).ok_or_else(expected)?;
@@ -305,7 +305,7 @@ fn position(value: &DeValue<'_>) -> Result<ArgumentPlace, Expected> {
 fn seconds(value: &DeValue<'_>) -> Result<Duration, Expected> {
     let written = match value {
         DeValue::Float(number) => number.as_str().replace('_', "").parse::<f64>().ok(),
-        // Every number of seconds up to the most is exact.
+        // Integers up to the maximum number of seconds are exact in floating point.
         value => integer(value).and_then(|number| i32::try_from(number).ok()).map(f64::from),
     };
     let seconds = written.filter(|seconds| (0.0..=MAX_SECONDS).contains(seconds));

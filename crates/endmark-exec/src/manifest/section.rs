@@ -1,4 +1,4 @@
-//! One table of a manifest. Keys are removed one by one; a remaining key is unknown.
+//! One table of a manifest. Each key is removed when it is parsed, so a remaining key is unknown.
 
 use endmark_failure::nearest;
 use toml::Spanned;
@@ -9,15 +9,15 @@ use super::error::{ManifestError, ManifestProblem};
 /// A table that is being parsed.
 pub(super) struct Section<'a> {
     text: &'a str,
-    /// Its name in errors; empty for the root.
+    /// The table's name in errors; empty for the root.
     name: String,
-    /// Where it begins, in bytes.
+    /// The offset of the table in bytes.
     start: usize,
     table: &'a DeTable<'a>,
     known: Vec<&'static str>,
 }
 
-/// The text that completes "… must be …".
+/// The expected value, as the end of the sentence "… must be …".
 pub(super) type Expected = String;
 
 impl<'a> Section<'a> {
@@ -25,7 +25,7 @@ impl<'a> Section<'a> {
         Self { text, name: name.to_owned(), start, table, known: Vec::new() }
     }
 
-    /// Returns the value of an optional key, parsed by `read`.
+    /// Parses the value of an optional key with `read`.
     pub(super) fn optional<T>(
         &mut self,
         key: &'static str,
@@ -39,7 +39,7 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// Returns the value of a required key.
+    /// Parses the value of a required key.
     pub(super) fn required<T>(
         &mut self,
         key: &'static str,
@@ -48,7 +48,7 @@ impl<'a> Section<'a> {
         self.optional(key, read)?.ok_or_else(|| self.missing(key))
     }
 
-    /// Returns the error that this key is missing.
+    /// Returns the error for this missing key.
     pub(super) fn missing(&self, key: &'static str) -> ManifestError {
         self.error_at(self.start, ManifestProblem::Missing { key, section: self.name.clone() })
     }
@@ -60,7 +60,7 @@ impl<'a> Section<'a> {
         Ok(table.map(|table| Section::new(self.text, &self.name_below(key), start, table)))
     }
 
-    /// Returns the tables in the list at this key.
+    /// Returns the list of tables at this key.
     pub(super) fn sections(&mut self, key: &'static str) -> Result<Vec<Section<'a>>, ManifestError> {
         let expected = || format!("a list of tables: write each under `[[{key}]]`");
         let list = self.optional(key, |value| {
@@ -72,28 +72,28 @@ impl<'a> Section<'a> {
         Ok(list.unwrap_or_default().into_iter().map(section).collect())
     }
 
-    /// Returns every key with its value, for a table with arbitrary keys.
+    /// Returns all keys with their values, for a table with arbitrary keys.
     pub(super) fn entries(&self) -> impl Iterator<Item = (usize, &'a str, &'a Spanned<DeValue<'a>>)> {
         self.table.iter().map(|(key, value)| (key.span().start, key.get_ref().as_ref(), value))
     }
 
-    /// Returns the name of a table below this one.
+    /// Returns the name of a table inside this one.
     pub(super) fn name_below(&self, key: &str) -> String {
         if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) }
     }
 
-    /// Makes an error at this byte.
+    /// Creates an error at this byte offset.
     pub(super) fn error_at(&self, offset: usize, problem: ManifestProblem) -> ManifestError {
         ManifestError { line: line(self.text, offset), problem }
     }
 
-    /// Makes an error about a value in this table.
+    /// Creates an error about a value in this table.
     pub(super) fn value_error(&self, key: &str, offset: usize, expected: Expected) -> ManifestError {
         let (key, section) = (key.to_owned(), self.name.clone());
         self.error_at(offset, ManifestProblem::Value { key, section, expected })
     }
 
-    /// Makes an error about the whole table.
+    /// Creates an error about the table as a whole.
     pub(super) fn contradiction(&self, message: String) -> ManifestError {
         self.error_at(self.start, ManifestProblem::Contradiction(message))
     }
@@ -102,7 +102,7 @@ impl<'a> Section<'a> {
         self.text
     }
 
-    /// Rejects the first key that was not read.
+    /// Rejects the first key that was not parsed.
     pub(super) fn finish(self) -> Result<(), ManifestError> {
         let unknown = |key: &str| !self.known.contains(&key);
         let mut found: Vec<_> = self.entries().filter(|(_, key, _)| unknown(key)).collect();
@@ -121,7 +121,7 @@ fn table_of<'a>(item: &'a Spanned<DeValue<'a>>) -> Option<(usize, &'a DeTable<'a
     Some((item.span().start, item.get_ref().as_table()?))
 }
 
-/// Returns the line of a byte offset, from 1.
+/// Returns the line number of a byte offset, from 1.
 pub(super) fn line(text: &str, offset: usize) -> usize {
     memchr::memchr_iter(b'\n', &text.as_bytes()[..offset.min(text.len())]).count() + 1
 }

@@ -75,7 +75,7 @@ fn everything_that_can_be_said_is_read() {
     assert_eq!(parse("timeout_seconds = 0").unwrap().timeout, None);
 }
 
-/// Manifests with a fault, its line, the message, and the hint.
+/// Faulty manifests, each with the line of the fault, the message and the hint.
 const FAULTS: &[(&str, usize, &str, Option<&str>)] = &[
     ("a = ", 1, "", None),
     (

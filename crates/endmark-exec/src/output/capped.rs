@@ -1,4 +1,4 @@
-//! Reduces data to the limits of a cap: small enough for a model, with a report of what is left out. (CX-5)
+//! Caps data to the size that a model may read, and reports what was left out. (CX-5)
 
 use endmark_context::cap::{Asked, CapError, Capped, Capper, Format, Limits};
 use endmark_envelope::{FieldPath, Segment, Warning};
@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 use super::super::manifest::OutputKind;
 use super::{Data, behind};
 
-/// Returns the data within these limits. `printed` is the whole output within them, read as it arrived. For JSON it
-/// only counts if the capture has just the beginning. Otherwise the parsed data is reduced.
+/// Returns the data within these limits. `printed` is the complete output, capped while it arrived. For JSON
+/// it is used only if the capture contains just the beginning. Otherwise the parsed data is capped.
 /// # Errors
-/// [`CapError`] if the limits leave no room.
+/// [`CapError`] if the limits are too small.
 pub(crate) fn within(
     data: Data,
     is_all_captured: bool,
@@ -38,7 +38,7 @@ pub(crate) fn within(
     } else if data.is_text {
         let text = Map::from_iter([("text".to_owned(), Value::from(printed.text))]);
         let warnings = joined(data.warnings, printed.warnings.into_iter().map(in_text));
-        // All of it was read, even if the capture has only a part.
+        // The capper read the complete output, even if the capture contains only a part of it.
         let cuts = data.cuts.into_iter().filter(|cut| cut.original.is_none()).collect();
         Data { value: text.into(), warnings, cuts, ..data }
     } else {
@@ -46,7 +46,7 @@ pub(crate) fn within(
         capper.push(data.value.to_string().as_bytes())?;
         let shortened = capper.finish()?;
         let Some(value) = value_of(&shortened) else { return Ok(data) };
-        // Paths within it have changed.
+        // Capping has changed the paths inside the data.
         let cuts = data.cuts.into_iter().filter(|cut| cut.pointer.is_empty()).collect();
         Data { value, cuts, warnings: joined(data.warnings, shortened.warnings), ..data }
     };
@@ -72,7 +72,7 @@ fn value_of(capped: &Capped) -> Option<Value> {
     }
 }
 
-/// Moves a warning about the output to `data.text`.
+/// Moves a warning about the whole output to `data.text`.
 fn in_text(warning: Warning) -> Warning {
     let field = warning.field.as_ref().map(|field| {
         let below = field.segments().iter().skip(1);

@@ -1,4 +1,4 @@
-//! A value in the data that is certainly incomplete. (EN-2)
+//! A value in the data that is known to be incomplete. (EN-2)
 
 use endmark_envelope::{FieldPath, Size, TRUNCATION_MARKER, Warning};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 /// A value in the data that is incomplete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IncompleteValue {
-    /// Its JSON Pointer into the data.
+    /// The JSON Pointer of the value in the data.
     pub(crate) pointer: String,
     pub(crate) original: Option<Size>,
     /// The reason, in one sentence.
@@ -14,13 +14,13 @@ pub(crate) struct IncompleteValue {
 }
 
 impl IncompleteValue {
-    /// Returns its path from the document's root.
+    /// Returns the value's path from the root of the document.
     pub(super) fn path(&self, data: &Value) -> FieldPath {
         path(data, &self.pointer)
     }
 
-    /// Adds the marker to a text, and returns the warning. A warning that was `found` there before has the size
-    /// without a marker, and may have the original size.
+    /// Adds the truncation marker to a text, and returns the warning. If the text already has a warning
+    /// (`found`), that one contains the size without the marker, and perhaps the original size.
     pub(super) fn mark(&self, data: &mut Value, path: FieldPath, found: Option<Warning>) -> Warning {
         let size = match data.pointer_mut(&self.pointer) {
             Some(Value::String(text)) => {
@@ -44,7 +44,7 @@ impl IncompleteValue {
     }
 }
 
-/// Converts a pointer into the data to a path. The target need not exist.
+/// Converts a JSON Pointer in the data to a path. The target need not exist.
 fn path(data: &Value, pointer: &str) -> FieldPath {
     let mut path = FieldPath::data();
     let mut value = Some(data);

@@ -11,15 +11,15 @@ use super::lost::{lost, with_infinite_as_text};
 use super::{Data, IncompleteValue, JsonFault, NO_OUTPUT, text};
 use endmark_process::Captured;
 
-/// The most open brackets that are reported, the innermost first.
+/// Maximum number of open brackets that are reported, innermost first.
 const MAX_CUTS: usize = 16;
 
 /// How many values are expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// One, which is the data.
+    /// One value, which is the data.
     One,
-    /// Any number, which become a list.
+    /// Any number of values, which form a list.
     Many,
 }
 
@@ -48,7 +48,7 @@ impl Shape {
         }
     }
 
-    /// Returns the value of empty output.
+    /// Returns the value that represents empty output.
     fn nothing(self) -> Value {
         match self {
             Self::One => Value::Null,
@@ -57,7 +57,7 @@ impl Shape {
     }
 }
 
-/// Parses the output as JSON. Cut JSON gives its settled beginning; output that is not JSON gives text.
+/// Parses the output as JSON. Truncated JSON returns its reliable beginning. Other output is returned as text.
 pub(super) fn read(captured: &Captured, shape: Shape, as_text: impl FnOnce() -> Data) -> Data {
     let text = decoded(captured);
     if captured.is_whole() {
@@ -72,13 +72,13 @@ pub(super) fn read(captured: &Captured, shape: Shape, as_text: impl FnOnce() -> 
             return Data { warnings: lost(&text, &value), ..Data::whole(value) };
         }
     }
-    // Cut JSON may end in the newline that ends all output.
+    // Truncated JSON may still end with the newline that tools print at the end.
     closed(captured, &text, shape)
         .or_else(|fault| closed(captured, text.trim_end(), shape).map_err(|_| fault))
         .unwrap_or_else(|fault| Data { fault: Some(fault), ..as_text() })
 }
 
-/// Parses the output as JSON only if it is nothing else: one object or list, or several of them.
+/// Parses the output as JSON only if all of it is JSON: one object or list, or several of them.
 pub(super) fn guess(captured: &Captured) -> Option<Data> {
     let text = decoded(captured);
     if !captured.is_whole() || !text.trim_ascii_start().starts_with(['{', '[']) {
@@ -94,7 +94,7 @@ pub(super) fn guess(captured: &Captured) -> Option<Data> {
     Some(Data { warnings: lost(&text, &value), ..Data::whole(value) })
 }
 
-/// Returns what is missing after an output that is text only because it is the beginning of JSON.
+/// Returns what is missing after an output that is treated as text although it is the beginning of JSON.
 pub(super) fn beginning(captured: &Captured) -> Option<IncompleteValue> {
     let text = decoded(captured);
     if !captured.is_whole() || !text.trim_ascii_start().starts_with(['{', '[']) {
@@ -109,13 +109,13 @@ pub(super) fn beginning(captured: &Captured) -> Option<IncompleteValue> {
     })
 }
 
-/// Decodes the output, or its captured beginning, without a byte order mark.
+/// Decodes the output, or the captured beginning of it, without a byte order mark.
 fn decoded(captured: &Captured) -> Cow<'_, str> {
     let bytes = captured.head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&captured.head);
     if let Ok(text) = str::from_utf8(bytes) { text.into() } else { text::beginning(bytes).into() }
 }
 
-/// Returns the settled beginning of cut JSON, closed, with its cuts.
+/// Returns the reliable beginning of truncated JSON with its brackets closed, and the incomplete values.
 fn closed(captured: &Captured, text: &str, shape: Shape) -> Result<Data, JsonFault> {
     let format = shape.format();
     let verdict = detect_strict(text.as_bytes(), &format).verdict;
@@ -137,14 +137,14 @@ fn closed(captured: &Captured, text: &str, shape: Shape) -> Result<Data, JsonFau
     Ok(Data { warnings, cuts: cuts(captured, &completed, shape), fault, ..Data::whole(value) })
 }
 
-/// Returns the fault of well-formed JSON that cannot be data: nested too deeply, or with half a surrogate pair.
+/// Returns why well-formed JSON cannot be parsed: too deep nesting, or half a surrogate pair.
 fn unreadable(text: &str, error: &serde_json::Error) -> JsonFault {
     let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
     let before = lines.map(str::len).sum::<usize>();
     JsonFault::Malformed { index: before + error.column().saturating_sub(1), reason: error.to_string() }
 }
 
-/// Returns the unfinished values in the data: the root first, then the innermost ones.
+/// Returns the incomplete values in the data: the root first, then the innermost ones.
 fn cuts(captured: &Captured, completed: &CompletedText, shape: Shape) -> Vec<IncompleteValue> {
     let why = if captured.is_whole() {
         "the tool's output ends in the middle"
@@ -157,7 +157,7 @@ fn cuts(captured: &Captured, completed: &CompletedText, shape: Shape) -> Vec<Inc
     };
     let whole = IncompleteValue {
         pointer: String::new(),
-        // A tool that was stopped does not report the full size.
+        // If the tool was stopped, the full size is unknown.
         original: (!captured.is_whole())
             .then_some(Size { bytes: captured.bytes, chars: captured.characters }),
         message: format!("{why}: this is its beginning"),

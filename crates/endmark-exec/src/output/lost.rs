@@ -1,5 +1,5 @@
-//! Reports what parsed JSON values cannot represent: digits beyond 64 bits or beyond the precision of floating-point
-//! numbers, numbers larger than any value, and repeated names in one object. (EN-2)
+//! Reports what parsed JSON values cannot represent. These are digits beyond 64 bits or beyond the precision
+//! of floating-point numbers, numbers out of range, and repeated names in one object. (EN-2)
 
 use std::ops::Range;
 
@@ -7,18 +7,18 @@ use endmark_envelope::{FieldPath, Warning};
 use endmark_text::json::string_end;
 use serde_json::Value;
 
-/// The code of a warning about numbers with more digits than are kept.
+/// The code of the warning that numbers lost digits.
 const NUMBER_ROUNDED: &str = "NUMBER_ROUNDED";
-/// The code of a warning about numbers that are returned as texts.
+/// The code of the warning that numbers are returned as strings.
 const NUMBER_AS_TEXT: &str = "NUMBER_AS_TEXT";
-/// The code of a warning about repeated names of which only the last value is kept.
+/// The code of the warning that only the last value of a repeated name was kept.
 const DUPLICATE_NAMES: &str = "DUPLICATE_NAMES";
-/// Digits that distinguish any two 64-bit floating-point numbers.
+/// This many digits distinguish any two 64-bit floating-point numbers.
 const FLOAT_DIGITS: usize = 17;
-/// The most digits of a number that are shown.
+/// Maximum digits of a number in a warning.
 const SHOWN_DIGITS: usize = 40;
 
-/// Returns a warning for each kind of loss between this JSON text and its value.
+/// Returns a warning for each kind of loss when this JSON text was parsed into this value.
 pub(super) fn lost(json: &str, value: &Value) -> Vec<Warning> {
     let found = Tokens::of(json);
     let rounded = found.first_large.map(|first| {
@@ -52,8 +52,8 @@ pub(super) fn lost(json: &str, value: &Value) -> Vec<Warning> {
     rounded.into_iter().chain(as_text).chain(duplicates).collect()
 }
 
-/// Returns the JSON text with strings instead of numbers that are larger than any value, as databases write infinity.
-/// Returns `None` if it has no such number.
+/// Returns the JSON text with strings instead of numbers that are out of range, which some databases write
+/// for infinity. Returns `None` if there is no such number.
 pub(super) fn with_infinite_as_text(json: &str) -> Option<String> {
     let infinite = Tokens::of(json).infinite;
     let mut text = String::with_capacity(json.len() + 2 * infinite.len());
@@ -69,12 +69,12 @@ pub(super) fn with_infinite_as_text(json: &str) -> Option<String> {
     (!infinite.is_empty()).then_some(text)
 }
 
-/// Makes a warning about a value anywhere in the data.
+/// Creates a warning about a value anywhere in the data.
 fn of_data(code: &str, message: String) -> Warning {
     Warning { field: Some(FieldPath::data()), ..Warning::truncation(code, message) }
 }
 
-/// Returns the number of members of all objects together.
+/// Returns the total number of members of all objects.
 fn members(value: &Value) -> u64 {
     let mut count = 0;
     let mut open = vec![value];
@@ -91,15 +91,15 @@ fn members(value: &Value) -> u64 {
     count
 }
 
-/// Counts in a JSON text. For a malformed one they mean nothing.
+/// Counts tokens in a JSON text. The counts are meaningless if the text is malformed.
 #[derive(Debug, Default)]
 struct Tokens<'a> {
-    /// Numbers of which not every digit is kept.
+    /// Numbers that lose digits.
     large: u64,
     first_large: Option<&'a str>,
-    /// The ranges of numbers that are larger than any value.
+    /// The ranges of numbers that are out of range for a floating-point number.
     infinite: Vec<Range<usize>>,
-    /// Names of members.
+    /// The number of member names.
     names: u64,
 }
 
@@ -113,7 +113,7 @@ impl<'a> Tokens<'a> {
                 rest = after_string(token);
                 found.names += u64::from(rest.trim_ascii_start().starts_with(':'));
             } else {
-                // The sign is one byte.
+                // The range includes the sign, which is one byte.
                 let begin = at - usize::from(before.ends_with('-'));
                 rest = found.number(&rest[begin..], json.len() - rest.len() + begin);
             }
@@ -121,7 +121,7 @@ impl<'a> Tokens<'a> {
         found
     }
 
-    /// Counts the number at the beginning of the text, and returns what follows it.
+    /// Counts the number at the beginning of the text, and returns the text after it.
     fn number(&mut self, text: &'a str, place: usize) -> &'a str {
         let is_part = |character: char| character.is_ascii_digit() || "+-.eE".contains(character);
         let end = text.find(|character| !is_part(character)).unwrap_or(text.len());
@@ -136,8 +136,8 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// Whether this JSON number loses digits: a whole number beyond 64 bits, any other beyond the precision of
-/// floating-point numbers.
+/// Whether parsing this JSON number loses digits. Integers are limited to 64 bits, other numbers to the
+/// precision of floating point.
 fn is_rounded(number: &str) -> bool {
     let digits = number.trim_start_matches('-');
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -148,7 +148,7 @@ fn is_rounded(number: &str) -> bool {
     mantissa.trim_matches('0').len() > FLOAT_DIGITS
 }
 
-/// Returns what follows the string that begins here.
+/// Returns the text after the string that begins here.
 fn after_string(text: &str) -> &str {
     string_end(text.as_bytes(), 0).and_then(|end| text.get(end..)).unwrap_or_default()
 }

@@ -170,7 +170,7 @@ fn what_a_tool_that_was_made_to_end_wrote_may_go_on() {
     assert_eq!(of("", OutputKind::Text), (json!({"text": ""}), vec![]));
 }
 
-/// Bytes that are often JSON, often nearly, and often nothing of the sort.
+/// Returns bytes that are often JSON, often almost JSON, and otherwise arbitrary.
 fn outputs() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         prop::sample::select(vec![

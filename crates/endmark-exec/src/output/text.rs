@@ -8,17 +8,17 @@ use serde_json::{Map, Value};
 use super::{Data, IncompleteValue};
 use endmark_process::Captured;
 
-/// Up to this many bytes, an output that is not UTF-8 is also returned as Base64, so that no byte is lost.
+/// Maximum size of an output with invalid UTF-8 that is also returned as Base64, so that no byte is lost.
 const MAX_BASE64_BYTES: usize = 64 << 10;
-/// The most bytes of an answer besides its text: warnings, and an error with the end of standard error.
+/// Bytes reserved in a response for everything but its text: warnings, and an error with the end of standard error.
 const OTHER_BYTES: usize = 12 << 10;
-/// The most bytes of the end of a long output that are shown with its beginning.
+/// Maximum bytes of the end of a long output that are shown after its beginning.
 const MAX_TAIL_BYTES: usize = 16 << 10;
-/// The end's share of the answer, as a divisor.
+/// The end of the output gets at most 1/8 of the response.
 const TAIL_SHARE: usize = 8;
 
-/// Returns the output as text, with each sequence that is not UTF-8 replaced. If it does not fit into an answer of
-/// this many bytes, the end is shown as well, since errors are at the end.
+/// Returns the output as text, with invalid UTF-8 replaced. If the text does not fit into a response of
+/// `max_response_bytes`, its end is also shown, because that is where tools print errors.
 pub(super) fn read(captured: &Captured, max_response_bytes: usize) -> Data {
     let max_tail = MAX_TAIL_BYTES.min(max_response_bytes / TAIL_SHARE);
     let mut members = Map::new();
@@ -34,7 +34,7 @@ pub(super) fn read(captured: &Captured, max_response_bytes: usize) -> Data {
             }
             if captured.invalid_sequences > 0 && captured.head.len() <= MAX_BASE64_BYTES {
                 let base64 = STANDARD.encode(&captured.head);
-                // Shortened Base64 would be useless.
+                // A truncated Base64 text would be useless.
                 if text_bytes + base64.len() + OTHER_BYTES <= max_response_bytes {
                     members.insert("base64".to_owned(), Value::from(base64));
                 }
@@ -53,7 +53,7 @@ pub(super) fn read(captured: &Captured, max_response_bytes: usize) -> Data {
     Data { cuts, is_text: true, ..Data::whole(Value::Object(members)) }
 }
 
-/// Returns the beginning, without a character that its end cuts.
+/// Returns the text without a character that is incomplete at its end.
 pub(super) fn beginning(bytes: &[u8]) -> String {
     let last = bytes.utf8_chunks().last().map(|chunk| chunk.invalid()).unwrap_or_default();
     let is_cut = str::from_utf8(last).is_err_and(|error| error.error_len().is_none());
@@ -67,7 +67,7 @@ fn insert_tail(members: &mut Map<String, Value>, captured: &Captured, tail: &[u8
     members.insert("tail_from_byte".to_owned(), Value::from(from_byte));
 }
 
-/// Returns the last bytes, without a character that their beginning cuts.
+/// Returns the last bytes, without a character that is incomplete at their beginning.
 fn last(bytes: &[u8], at_most: usize) -> &[u8] {
     let bytes = &bytes[bytes.len().saturating_sub(at_most)..];
     let is_continuation = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;

@@ -48,7 +48,7 @@ fn a_list_that_fits_is_as_it_is_and_a_cursor_belongs_to_its_command() {
     assert_eq!(ask(&gone, 2000, Some(&cursor)).map_err(code), Err("LIST_CHANGED".to_owned()));
 }
 
-/// The same answer of a command that took as long as can be.
+/// Returns the same response with the longest possible duration.
 fn slow(document: &Document) -> Document {
     Document { duration_ms: u64::MAX, ..document.clone() }
 }
@@ -116,7 +116,7 @@ proptest! {
             if cursor.is_none() {
                 break;
             }
-            // Equal items cannot be distinguished when their places change.
+            // Equal items that change places cannot be distinguished.
             if let Some((at, count)) = added.next().filter(|_| !are_equal) {
                 for number in 0..count {
                     let at = at.index(items.len() + 1);
