@@ -6,20 +6,20 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-/// The prefix of every name.
+/// The prefix of every variable of Endmark.
 pub(crate) const PREFIX: &str = "ENDMARK_";
-/// The configuration file, instead of the default ones.
+/// The configuration file to read instead of the default ones.
 pub(crate) const CONFIG: &str = "ENDMARK_CONFIG";
 /// The log filter for standard error, as `level` or `target=level,…`.
 pub const LOG: &str = "ENDMARK_LOG";
 /// The key for the pages below `/endmark/`.
 pub const ADMIN_KEY: &str = "ENDMARK_ADMIN_KEY";
-/// The prefix of an upstream's variables; its name and one of its keys follow.
+/// The prefix of an upstream's variables. The upstream's name and one of its keys follow.
 pub const UPSTREAMS: &str = "ENDMARK_UPSTREAMS_";
-/// The prefix of a schema's variable; its name follows.
+/// The prefix of a schema's variable. The schema's name follows.
 pub(crate) const SCHEMAS: &str = "ENDMARK_SCHEMAS_";
 
-/// Variables of other names that set a key as well, known from other programs. A later one overrides those before it,
+/// Variables known from other programs, with the keys that they set. A later entry overrides an earlier one,
 /// and the systematic name overrides them all.
 pub(crate) const OTHER_NAMES: [(&str, &str); 4] = [
     ("MAX_RESULT_CHARS", "cap.max_chars"),
@@ -28,24 +28,24 @@ pub(crate) const OTHER_NAMES: [(&str, &str); 4] = [
     ("ENDMARK_TOKEN_BUDGET", "budget.session_tokens"),
 ];
 
-/// The environment at the start of the process. It is a value, so that readers of it can be tested.
+/// The environment at the start of the process. Tests pass their own.
 #[derive(Clone, Default)]
 pub struct Environment(BTreeMap<String, String>);
 
 impl Environment {
-    /// Takes these variables. Those that are not UTF-8 are ignored.
+    /// Creates an environment from variables. Variables that are not UTF-8 are ignored.
     pub fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let readable =
             |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
         Self(variables.into_iter().filter_map(readable).collect())
     }
 
-    /// Returns the value of this variable. An empty one counts as unset.
+    /// Returns the value of a variable. An empty value counts as unset.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// Returns the variables whose names begin like this, in order of the names.
+    /// Returns the variables whose names have this prefix, ordered by name.
     pub fn beginning_with<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.0
             .range(prefix.to_owned()..)

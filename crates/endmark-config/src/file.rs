@@ -1,4 +1,4 @@
-//! Reads a TOML file into keys, each with its line.
+//! Reads a TOML file into keys, each with its line number.
 
 use std::path::{Path, PathBuf};
 
@@ -8,13 +8,13 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::ConfigError;
 
-/// One assignment of a file.
+/// One assignment in a configuration file.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Assignment {
     /// Section and key, joined by dots.
     pub(crate) name: String,
     pub(crate) given: Given,
-    /// Line, from 1.
+    /// The line number, from 1.
     pub(crate) line: usize,
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct Assignment {
 pub(crate) fn read(path: &Path, text: &str) -> Result<Vec<Assignment>, ConfigError> {
     let document = DeTable::parse(text).map_err(|error| syntax(path, text, &error))?;
     let mut assignments = Vec::new();
-    // TOML's parser limits the nesting, and so the length of this list of open tables.
+    // TOML's parser limits the nesting, which also bounds this list of open tables.
     let mut open = vec![(String::new(), document.get_ref())];
     while let Some((section, table)) = open.pop() {
         for (key, value) in table {
@@ -60,7 +60,7 @@ fn given(value: &Spanned<DeValue<'_>>) -> Given {
     }
 }
 
-/// Returns the target of `{ env = "NAME" }` or `{ file = "PATH" }`.
+/// Returns the source that `{ env = "NAME" }` or `{ file = "PATH" }` refers to.
 fn reference(table: &DeTable<'_>) -> Option<Given> {
     let (kind, place) = table.iter().next().filter(|_| table.len() == 1)?;
     let place = place.get_ref().as_str()?.to_owned();
@@ -77,7 +77,7 @@ fn syntax(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
     ConfigError::Syntax { path: PathBuf::from(path), line, column, message }
 }
 
-/// Returns line and column (in characters) of a byte offset, both from 1.
+/// Returns the line and the column (in characters) of a byte offset, both from 1.
 fn position(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset.min(text.len())).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);

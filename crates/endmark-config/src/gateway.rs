@@ -1,4 +1,4 @@
-//! Makes the gateway's settings from the configuration.
+//! Builds the gateway's settings from the configuration.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::environment::Environment;
 use super::network::reached;
 use super::settings::{Settings, Upstream};
 
-/// Returns the gateway's settings, with the secrets and schemas that the configuration only refers to.
+/// Returns the gateway's settings, including the secrets and schemas that the configuration only refers to.
 pub fn for_gateway(
     settings: &Settings,
     environment: &Environment,
@@ -65,7 +65,7 @@ fn schemas(settings: &Settings) -> Result<BTreeMap<String, String>, CommandError
     settings.schemas.iter().map(read).collect()
 }
 
-/// Returns the table of models with the user's own. Later ones have precedence.
+/// Returns the table of models, extended by the user's own prices. Later entries have precedence.
 pub fn models(settings: &Settings) -> Models {
     let mut models = Models::builtin().clone();
     for price in &settings.prices {

@@ -1,4 +1,4 @@
-//! Value types that only the configuration has.
+//! Value types that occur only in the configuration.
 
 use std::path::Path;
 
@@ -24,13 +24,13 @@ pub(crate) fn rate(given: &Given) -> Result<Rate, Expected> {
     rate_from_dollars(dollars).map_err(|error| format!("a number of dollars per million tokens ({error})"))
 }
 
-/// Nano-dollars, written in dollars.
+/// An amount in nano-dollars, which the configuration contains in dollars.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Dollars;
 
 impl Kind<u64> for Dollars {
     fn read(&self, given: &Given) -> Result<u64, Expected> {
-        // A rate is nano-dollars for a million of something, here for one.
+        // A rate is in nano-dollars per million tokens, so `rate` also converts dollars to nano-dollars.
         rate(given).map_err(|_| "a number of dollars, 0 or more, like 2.50".to_owned())
     }
 
@@ -74,7 +74,7 @@ pub(crate) struct StorePlace;
 impl Kind<StoreLocation> for StorePlace {
     fn read(&self, given: &Given) -> Result<StoreLocation, Expected> {
         StoreLocation::parse(&given.text()?).map_err(|error| match error {
-            // It never contains the URL, which may hold a password.
+            // The message never contains the URL, which may hold a password.
             LocationError::Postgres(error) => format!("a usable URL of PostgreSQL: {error}"),
             _ => "a SQLite file, like \"sqlite:endmark.db\", or a URL of PostgreSQL, like \"postgres://USER@HOST/DATABASE\"".to_owned(),
         })

@@ -10,7 +10,7 @@ use endmark_process::{MAX_WRITTEN_BYTES, read_regular};
 use super::environment::Environment;
 use super::settings::{ProxyChoice, Settings, Upstream};
 
-/// Returns the upstream as a client reaches it, without its key.
+/// Returns the upstream's address with its proxy and its authorities, but without its key.
 pub fn reached(
     settings: &Settings,
     upstream: &Upstream,
@@ -41,8 +41,8 @@ pub fn reached(
     Ok(gateway::Upstream { proxy, authorities, ..gateway::Upstream::new(&upstream.name, base_url) })
 }
 
-/// Returns a server at this address that is not a configured upstream, with the proxy and authorities of the
-/// environment and the common settings.
+/// Returns a server that is not a configured upstream. It uses the proxy and the authorities of the
+/// environment and of the common settings.
 pub fn reached_at(
     settings: &Settings,
     base_url: BaseUrl,

@@ -1,4 +1,4 @@
-//! From the configuration to the limits of outputs, and how they are kept in full.
+//! Derives from the configuration how outputs are limited and how full outputs are kept.
 
 use endmark_context::cap::Unit;
 use endmark_failure::CommandError;
@@ -7,13 +7,13 @@ use endmark_store::{CapRequest, Keeper};
 use super::settings::Settings;
 
 impl Settings {
-    /// Makes what keeps full outputs in the store.
+    /// Returns the keeper that stores full outputs.
     pub fn keeper(&self) -> Keeper {
         let policy = &self.gateway.store_policy;
         Keeper::new(self.files.store.clone(), policy.keep_days, policy.outputs_max_bytes)
     }
 
-    /// Returns a request with the given limits, otherwise with those of the configuration as far as they are below
+    /// Returns a cap request with the given limits. Otherwise the configured limits apply, but at most
     /// `own_limit`, at which the reader itself would cut.
     pub fn cap_request(
         &self,

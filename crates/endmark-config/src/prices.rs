@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use super::kinds::rate;
 
-/// The keys of a price.
+/// The keys in a price's section.
 pub(crate) const PRICE_KEYS: [&str; 4] = ["input", "cached_input", "output", "context_tokens"];
 
 /// The prices of the models that match a pattern.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Price {
-    /// A model's name; `*` matches any characters.
+    /// The name of a model. `*` matches any characters.
     pub pattern: String,
     pub input: Option<Rate>,
     pub cached_input: Option<Rate>,
@@ -31,13 +31,13 @@ impl Price {
         Ok(())
     }
 
-    /// Returns the key without which there is no price.
+    /// Returns the missing key without which the price is incomplete, if any.
     pub fn missing(&self) -> Option<&'static str> {
         let is_there = [("input", self.input), ("output", self.output)];
         is_there.into_iter().find(|(_, rate)| rate.is_none()).map(|(key, _)| key)
     }
 
-    /// Returns keys, values and their descriptions.
+    /// Returns the keys with their values and descriptions.
     pub fn values(&self) -> [(&'static str, Value, &'static str); 4] {
         let dollars = |rate: Option<Rate>| json!(rate.map(in_dollars));
         [
@@ -49,7 +49,7 @@ impl Price {
     }
 }
 
-/// Returns a rate as it was written: the nearest number is the one that it was made from.
+/// Converts a rate back to the dollars that the user wrote: the nearest floating-point number.
 fn in_dollars(rate: Rate) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "checked just below")]
     let dollars = rate as f64 / 1e9;

@@ -7,18 +7,18 @@ use std::path::PathBuf;
 /// The origin of one value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// It is the default.
+    /// The default applies.
     Default,
-    /// In a file, on this line (from 1).
+    /// Set in a file.
     File {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
     },
-    /// In the environment variable of this name.
+    /// Set by the environment variable of this name.
     Environment(String),
-    /// In this flag.
+    /// Set by this flag.
     Flag(String),
 }
 
@@ -33,17 +33,17 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The origin of every value that is not a default, by the key's full name.
+/// The origin of every value that is not a default, by the full name of its key.
 #[derive(Debug, Clone, Default)]
 pub struct Provenance(BTreeMap<String, Origin>);
 
 impl Provenance {
-    /// Records the origin of this key's value.
+    /// Records the origin of a key's value.
     pub fn set(&mut self, key: &str, origin: Origin) {
         self.0.insert(key.to_owned(), origin);
     }
 
-    /// Returns the origin of this key's value.
+    /// Returns the origin of a key's value.
     pub fn of(&self, key: &str) -> Origin {
         self.0.get(key).cloned().unwrap_or(Origin::Default)
     }

@@ -1,4 +1,4 @@
-//! The source of a secret: the configuration itself, the environment, or a file of its own.
+//! The source of a secret: the configuration itself, the environment, or a separate file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,22 +10,22 @@ use serde_json::{Value, json};
 
 use super::environment::Environment;
 
-/// No key or URL is longer. A longer file was named by mistake.
+/// Largest file that is read as a secret. A larger file was named by mistake.
 const MAX_BYTES: u64 = 64 * 1024;
 
 /// The source of a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretSource {
-    /// In the configuration.
+    /// The configuration contains the secret.
     Value(Secret),
-    /// In the environment variable of this name.
+    /// The environment variable of this name contains the secret.
     Environment(String),
-    /// In this file, which has nothing else.
+    /// This file contains only the secret.
     File(PathBuf),
 }
 
 impl SecretSource {
-    /// Returns the secret itself. `what` describes it, as in "the key of the upstream `a`".
+    /// Reads the secret. `what` describes it in errors, as in "the key of the upstream `a`".
     pub fn read(&self, environment: &Environment, what: &str) -> Result<Secret, CommandError> {
         let text = match self {
             Self::Value(secret) => return Ok(secret.clone()),
@@ -40,7 +40,7 @@ impl SecretSource {
                 CommandError::input("missing_key", message, "Name a file that exists and may be read.")
             })?,
         };
-        // Editors end a file with a line break. No secret does.
+        // Editors end a file with a line break, which is not part of the secret.
         let text = text.trim();
         if text.is_empty() {
             let message = format!("{} is empty, and should hold {what}", self.place());
@@ -57,7 +57,7 @@ impl SecretSource {
         Ok(Secret::new(text.to_owned()))
     }
 
-    /// Returns it for display: only its source.
+    /// Returns what may be displayed: the source, never the secret.
     pub fn shown(&self) -> Value {
         match self {
             Self::Value(_) => json!("***"),
@@ -66,7 +66,7 @@ impl SecretSource {
         }
     }
 
-    /// Returns its source, for people.
+    /// Describes the source for people.
     fn place(&self) -> String {
         match self {
             Self::Value(_) => "the configuration".to_owned(),

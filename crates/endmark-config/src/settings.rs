@@ -15,39 +15,39 @@ use super::listening::reachable;
 use super::prices::Price;
 use super::secret_source::SecretSource;
 
-/// Everything that can be configured, with its default.
+/// All settings, with their defaults.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// The sections that the gateway declares. Its upstreams, schemas, prices, budget and TLS files come from the
-    /// other fields when the gateway is built.
+    /// The sections that the gateway declares. When the gateway is built, its upstreams, schemas, prices,
+    /// budget and TLS files are filled in from the other fields.
     pub gateway: endmark_gateway::Settings,
-    /// Files for all sections.
+    /// Files that several sections use.
     pub files: Files,
-    /// The files for TLS on the listener.
+    /// The TLS files of the listener.
     pub tls: Tls,
-    /// In their given order: the first serves the paths that name none.
+    /// Upstreams in the configured order. The first one serves paths that name no upstream.
     pub upstreams: Vec<Upstream>,
-    /// Whether the user configured any. Otherwise they are the providers' public endpoints.
+    /// Whether the user configured upstreams. Otherwise the providers' public endpoints are used.
     pub has_own_upstreams: bool,
     /// The budgets.
     pub budget: Budget,
-    /// The target of events of supervised runs (CG-4).
+    /// The address that receives events of supervised runs (CG-4).
     pub runs: Runs,
-    /// The schemas that requests can name.
+    /// The schemas that requests can refer to by name.
     pub schemas: Vec<Schema>,
-    /// The user's own prices, in their given order.
+    /// The user's own prices, in the configured order.
     pub prices: Vec<Price>,
 }
 
 impl Settings {
-    /// Whether the admin key is in the configuration itself.
+    /// Returns whether the configuration itself contains the admin key.
     pub fn holds_admin_key(&self) -> bool {
         matches!(self.files.admin_key, Some(SecretSource::Value(_)))
     }
 
-    /// Returns whether only this machine's users reach the listener. With other host names it is reached from
-    /// elsewhere, through a proxy or a tunnel. A proxy may also hide such a name. A gateway that requires keys has
-    /// clients whom its owner does not trust with the stored data.
+    /// Returns whether only users of this machine reach the listener. Other host names mean access from
+    /// elsewhere, through a proxy or a tunnel. A proxy may also hide such a name. A gateway that requires
+    /// keys has clients whom its owner does not trust with the stored data.
     pub fn is_local(&self) -> bool {
         let listener = &self.gateway.listener;
         listener.listen.ip().to_canonical().is_loopback()
@@ -61,7 +61,8 @@ impl Settings {
         format!("{scheme}://{}", reachable(listen))
     }
 
-    /// Returns the upstreams without a key of their own. Requests to them with a key of the gateway are refused.
+    /// Returns the upstreams without their own key. The gateway refuses requests to them with one of its own
+    /// client keys.
     pub fn keyless(&self) -> impl Iterator<Item = &Upstream> {
         self.upstreams.iter().filter(|upstream| upstream.api_key.is_none())
     }
@@ -96,7 +97,8 @@ settings! {
 }
 
 settings! {
-    /// The target of events of supervised runs (CG-4). Its address alone permits sending events there.
+    /// The address that receives events of supervised runs (CG-4). Configuring it is the only permission that
+    /// is needed.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Runs {
         /// An address that gets each event of supervised runs.
@@ -106,34 +108,34 @@ settings! {
     }
 }
 
-/// A server that requests are forwarded to.
+/// A server to which the gateway forwards requests.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "`keys::list` documents each key")]
 pub struct Upstream {
     pub name: String,
     pub format: &'static Provider,
-    /// The conditions for its requests.
+    /// The conditions that apply to requests to this upstream.
     pub conditions: Conditions,
     /// `None` only until the whole configuration has been read.
     pub base_url: Option<BaseUrl>,
-    /// Its own key, used instead of the client's.
+    /// The upstream's own key, used instead of the client's.
     pub api_key: Option<SecretSource>,
     pub prefill: Prefill,
     /// The name of the upstream that answers if this one cannot.
     pub fallback: Option<String>,
-    /// Its model when it is the fallback of another upstream.
+    /// The model to request when this upstream is the fallback of another.
     pub model: Option<String>,
-    /// The model for summaries.
+    /// The model that writes summaries.
     pub summary_model: Option<String>,
-    /// Whether it is another Endmark.
+    /// Whether this upstream is another Endmark gateway.
     pub endmark: bool,
     pub proxy: ProxyChoice,
-    /// Certificate authorities for it, in addition to all others.
+    /// Certificate authorities for this upstream, in addition to all others.
     pub ca_file: Option<PathBuf>,
 }
 
 impl Upstream {
-    /// Makes an upstream of this name with default values.
+    /// Creates an upstream of this name with default values.
     pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -153,7 +155,7 @@ impl Upstream {
 }
 
 impl Upstream {
-    /// Whether its key is in the configuration itself.
+    /// Returns whether the configuration itself contains the upstream's key.
     pub fn holds_key(&self) -> bool {
         matches!(self.api_key, Some(SecretSource::Value(_)))
     }
@@ -162,13 +164,13 @@ impl Upstream {
 /// The proxy of an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProxyChoice {
-    /// The environment's proxy for it, if any.
+    /// The proxy that the environment sets for the upstream, if any.
     Environment,
-    /// No proxy, whatever the environment says.
+    /// No proxy, even if the environment sets one.
     None,
-    /// This proxy.
+    /// A proxy from the configuration.
     Named(Proxy),
-    /// The proxy whose URL is kept elsewhere.
+    /// A proxy whose URL is read from another source.
     Kept(SecretSource),
 }
 

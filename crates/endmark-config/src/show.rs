@@ -1,4 +1,4 @@
-//! The effective configuration as a list to display.
+//! Lists the effective configuration for display.
 
 use endmark_gateway::PREFILLS;
 use serde_json::{Value, json};
@@ -12,17 +12,17 @@ use super::settings::{ProxyChoice, Upstream};
 /// One key with its value, origin and description.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shown {
-    /// The full name.
+    /// The full name of the key.
     pub key: String,
-    /// Null if unset. Secrets are `***`.
+    /// The value. Null if unset; secrets are `***`.
     pub value: Value,
-    /// The origin of its value.
+    /// The origin of the value.
     pub origin: Origin,
-    /// Its purpose, in one line.
+    /// What the key is for, in one line.
     pub summary: &'static str,
 }
 
-/// Returns every key that has or could have a value, section by section.
+/// Returns every key that can be set, section by section.
 pub fn shown(effective: &Effective) -> Vec<Shown> {
     let show = |key: String, value: Value, summary: &'static str| {
         let origin = effective.provenance.of(&key);

@@ -1,9 +1,9 @@
-//! A value as it was given, before it is known what it is for.
+//! A value before it is known which key it is for.
 
-/// A value as a file, a variable or a flag gives it.
+/// A value as given in a file, a variable or a flag.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Given {
-    /// Written where everything is text (a variable, a flag): read as whatever the key needs.
+    /// Text from a variable or a flag, which is parsed into the type that the key needs.
     Written(String),
     /// A TOML string.
     Text(String),
@@ -19,19 +19,19 @@ pub enum Given {
     FromFile(String),
     /// A TOML array of strings.
     List(Vec<String>),
-    /// Anything else that TOML can say, by the name of its type.
+    /// Any other TOML value, by the name of its type.
     Other(&'static str),
 }
 
-/// What a key needs and did not get: completes "… must be …".
+/// The expected value, as the end of the sentence "… must be …".
 pub type Expected = String;
 
 impl Given {
-    /// The value as a text.
+    /// Returns the value as text.
     ///
     /// # Errors
     ///
-    /// If it is not a text.
+    /// If the value is not text.
     pub fn text(&self) -> Result<String, Expected> {
         match self {
             Self::Written(text) | Self::Text(text) => Ok(text.clone()),
@@ -39,20 +39,20 @@ impl Given {
         }
     }
 
-    /// The value as a text that is not empty; an empty one is nothing.
+    /// Returns the value as text, or `None` if the text is empty.
     ///
     /// # Errors
     ///
-    /// If it is not a text.
+    /// If the value is not text.
     pub fn optional_text(&self) -> Result<Option<String>, Expected> {
         self.text().map(|text| Some(text).filter(|text| !text.is_empty()))
     }
 
-    /// The value as a list of names; commas stand between those that are written.
+    /// Returns the value as a list of names. In variables and flags, commas separate the names.
     ///
     /// # Errors
     ///
-    /// If it is not a list of texts.
+    /// If the value is not a list of texts.
     pub fn names(&self) -> Result<Vec<String>, Expected> {
         match self {
             Self::List(names) => Ok(names.clone()),
@@ -66,11 +66,11 @@ impl Given {
         }
     }
 
-    /// The value as a whole number from `least` on; `_` and `,` may stand between digits of a written one.
+    /// Returns the value as an integer of at least `least`. In variables and flags, `_` and `,` may separate digits.
     ///
     /// # Errors
     ///
-    /// If it is not a whole number, or a smaller one.
+    /// If the value is not an integer, or is smaller.
     pub fn count(&self, least: u64) -> Result<u64, Expected> {
         let count = match self {
             Self::Integer(number) => u64::try_from(*number).ok(),
@@ -80,11 +80,11 @@ impl Given {
         count.filter(|count| *count >= least).ok_or_else(|| format!("a whole number, {least} or more"))
     }
 
-    /// The value as yes or no.
+    /// Returns the value as a boolean.
     ///
     /// # Errors
     ///
-    /// If it is neither.
+    /// If the value is neither true nor false.
     pub fn flag(&self) -> Result<bool, Expected> {
         match self {
             Self::Boolean(flag) => Ok(*flag),

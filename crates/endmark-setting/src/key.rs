@@ -1,4 +1,4 @@
-//! One key of the configuration: how its value is read, shown and described.
+//! A configuration key: how its value is parsed, displayed and described.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ type Set<S> = Box<dyn Fn(&mut S, &Given) -> Result<(), Expected> + Send + Sync>;
 type Show<S> = Box<dyn Fn(&S) -> Value + Send + Sync>;
 type PlaceBelow<S> = Box<dyn Fn(&mut S, &Path) + Send + Sync>;
 
-/// One key of the settings `S`.
+/// A key of the settings `S`.
 pub struct Key<S> {
     name: String,
     summary: &'static str,
@@ -21,7 +21,7 @@ pub struct Key<S> {
 }
 
 impl<S: 'static> Key<S> {
-    /// A key for the value that `get` and `get_mut` find.
+    /// Creates a key for the field that `get` and `get_mut` access.
     pub fn new<T: 'static>(
         name: &str,
         summary: &'static str,
@@ -42,8 +42,8 @@ impl<S: 'static> Key<S> {
         }
     }
 
-    /// The same key as one of the settings around this section, below the section's name. A section without a name is the file's
-    /// beginning.
+    /// Returns the same key for the settings that contain this section, with the section's name as a prefix.
+    /// A section without a name is at the top of the file.
     pub fn within<R: 'static>(
         self,
         section: &str,
@@ -61,41 +61,41 @@ impl<S: 'static> Key<S> {
         }
     }
 
-    /// Section and key, joined by a dot.
+    /// Returns the section and the key, joined by a dot.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The environment variable that sets it: `ENDMARK_`, the section and the key, joined by `_`, in capitals.
+    /// Returns the environment variable of the key: `ENDMARK_`, the section and the key, joined by `_`, in capitals.
     pub fn variable(&self) -> String {
         format!("ENDMARK_{}", self.name.replace('.', "_").to_uppercase())
     }
 
-    /// The summary that users read: one sentence.
+    /// Returns the summary for users: one sentence.
     pub fn summary(&self) -> &'static str {
         self.summary
     }
 
-    /// The values that it accepts, for the reference.
+    /// Returns a description of the accepted values for the reference.
     pub fn accepts(&self) -> &str {
         &self.accepts
     }
 
-    /// Sets it.
+    /// Sets the value.
     ///
     /// # Errors
     ///
-    /// Says what the value has to be, as the end of "… must be …".
+    /// Returns the expected value as the end of the sentence "… must be …".
     pub fn set(&self, settings: &mut S, given: &Given) -> Result<(), Expected> {
         (self.set)(settings, given)
     }
 
-    /// Its value; null if nothing is set. A secret is `***`.
+    /// Returns the value for display. Null if unset; a secret is `***`.
     pub fn value(&self, settings: &S) -> Value {
         (self.show)(settings)
     }
 
-    /// Makes a relative path one in this folder.
+    /// Resolves a relative path against this folder.
     pub fn place_below(&self, settings: &mut S, folder: &Path) {
         (self.place_below)(settings, folder);
     }

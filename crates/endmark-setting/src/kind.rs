@@ -7,26 +7,27 @@ use serde_json::{Value, json};
 
 use crate::{Expected, Given};
 
-/// How a value of the type `T` is read, shown and described.
+/// How a value of the type `T` is parsed, displayed and described.
 pub trait Kind<T> {
-    /// Reads a value.
+    /// Parses a value.
     ///
     /// # Errors
     ///
-    /// Says what the value has to be, as the end of "… must be …".
+    /// Returns the expected value as the end of the sentence "… must be …".
     fn read(&self, given: &Given) -> Result<T, Expected>;
 
-    /// Shows a value; null if nothing is set.
+    /// Returns a value for display; null if unset.
     fn show(&self, value: &T) -> Value;
 
-    /// The values that it accepts, in a few words.
+    /// Describes the accepted values in a few words.
     fn accepts(&self) -> String;
 
-    /// Makes a relative path one in this folder.
+    /// Resolves a relative path against this folder.
     fn place_below(&self, _value: &mut T, _folder: &Path) {}
 }
 
-/// A whole number, or a time in whole seconds, from this one on. A number that its type cannot hold becomes the type's largest.
+/// An integer, or a time in whole seconds, that is at least this one. A number too large for its type becomes
+/// the type's maximum.
 #[derive(Debug, Clone, Copy)]
 pub struct AtLeast(pub u64);
 
@@ -70,7 +71,7 @@ impl Kind<Duration> for AtLeast {
     }
 }
 
-/// Yes or no.
+/// A boolean: true or false, yes or no.
 #[derive(Debug, Clone, Copy)]
 pub struct Flag;
 
@@ -88,16 +89,16 @@ impl Kind<bool> for Flag {
     }
 }
 
-/// One word out of a few, each with its meaning.
+/// One of a few words, each with its value.
 #[derive(Debug, Clone, Copy)]
 pub struct OneOf<T: 'static>(pub &'static [(&'static str, T)]);
 
 impl<T: Copy + PartialEq> OneOf<T> {
-    /// The meaning of a word.
+    /// Returns the value of a word.
     ///
     /// # Errors
     ///
-    /// Lists the known words.
+    /// Returns the list of known words.
     pub fn meaning(&self, given: &Given) -> Result<T, Expected> {
         self.of_word(&given.text().unwrap_or_default()).ok_or_else(|| match self.0 {
             [(one, _)] => format!("`{one}`"),
@@ -105,12 +106,12 @@ impl<T: Copy + PartialEq> OneOf<T> {
         })
     }
 
-    /// The meaning of a word, if it is one of them; white space around it does not count.
+    /// Returns the value of a word, or `None` if the word is unknown. White space around it is ignored.
     pub fn of_word(&self, word: &str) -> Option<T> {
         self.0.iter().find(|(known, _)| *known == word.trim()).map(|(_, value)| *value)
     }
 
-    /// The word for a value; empty if no word means it.
+    /// Returns the word for a value, or an empty text if no word has this value.
     pub fn word(&self, value: T) -> &'static str {
         self.0.iter().find(|(_, known)| *known == value).map_or("", |(word, _)| word)
     }
@@ -148,7 +149,7 @@ impl<T: Copy + PartialEq> Kind<Option<T>> for OneOf<T> {
     }
 }
 
-/// A text; an empty one counts as not set.
+/// A text. An empty text counts as unset.
 #[derive(Debug, Clone, Copy)]
 pub struct Text;
 
@@ -166,7 +167,7 @@ impl Kind<Option<String>> for Text {
     }
 }
 
-/// The path of a file; an empty one counts as not set.
+/// The path of a file. An empty path counts as unset.
 #[derive(Debug, Clone, Copy)]
 pub struct FilePath;
 
@@ -190,12 +191,12 @@ impl Kind<Option<PathBuf>> for FilePath {
     }
 }
 
-/// Names, each of which has to fit; `*` means all.
+/// A list of names, each checked by `fits`. `*` means all names.
 #[derive(Debug, Clone, Copy)]
 pub struct Names {
-    /// Whether a name fits.
+    /// Returns whether a name is accepted.
     pub fits: fn(&str) -> bool,
-    /// The names that are accepted, as the end of "… must be …".
+    /// The accepted names, as the end of the sentence "… must be …".
     pub expected: &'static str,
 }
 

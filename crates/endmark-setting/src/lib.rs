@@ -1,7 +1,8 @@
 //! One declaration for each setting: its field, its key, its bounds and its default.
 //!
-//! [`settings!`] declares a section of the configuration. Each line of it makes a field of a struct, its default, and a [`Key`]. The
-//! configuration file, the environment, the flags, `endmark config` and the reference in the documentation all go by the keys.
+//! [`settings!`] declares a section of the configuration. Each line creates a struct field, its default, and
+//! a [`Key`]. The configuration file, the environment, flags, `endmark config` and the generated reference
+//! all use these keys.
 //!
 //! ```
 //! use endmark_setting::{AtLeast, Flag, Given};
@@ -35,8 +36,11 @@ pub use kind::{AtLeast, FilePath, Flag, Kind, Names, OneOf, Text};
 
 /// Declares a section of the configuration.
 ///
-/// A line is a docstring of one sentence, which is also the summary that users read; the field, and `as "KEY"` where its key has
-/// another name; the type; the default; and the [`Kind`] that says which values are accepted.
+/// Each line contains:
+///
+/// - a doc comment of one sentence, which is also the summary for users;
+/// - the field, with `as "KEY"` if the key has another name;
+/// - the type, the default, and the [`Kind`] that determines the accepted values.
 #[macro_export]
 macro_rules! settings {
     ($(#[$meta:meta])* pub struct $name:ident {
@@ -54,7 +58,7 @@ macro_rules! settings {
         }
 
         impl $name {
-            /// The keys of this section, in the order in which they are shown.
+            /// Returns the keys of this section in display order.
             pub fn keys() -> Vec<$crate::Key<Self>> {
                 vec![$($crate::Key::new(
                     [$($key,)? stringify!($field)][0],

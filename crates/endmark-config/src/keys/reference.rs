@@ -1,4 +1,4 @@
-//! The reference `docs/configuration.md`, compared with the existing keys.
+//! Checks that `docs/configuration.md` lists exactly the existing keys.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -30,7 +30,7 @@ A key of a section is written below the section's name:
 [Reference in short](reference.md) has the keys that most users need. This page is generated from the list of keys in the source.
 ";
 
-/// Returns a default as it is written in the file.
+/// Returns a default as the configuration file would contain it.
 fn default(value: &Value) -> String {
     match value {
         Value::Null => "none".to_owned(),
@@ -40,7 +40,7 @@ fn default(value: &Value) -> String {
     }
 }
 
-/// Returns the section of a key and its name there. The name of a model or an upstream is between them.
+/// Splits a key into its section and its name there, without the name of a model or an upstream between them.
 fn section(key: &str) -> (String, &str) {
     match key.rsplit_once('.') {
         None => (String::new(), key),
