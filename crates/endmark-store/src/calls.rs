@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use endmark_context::budget::{Scope, Unit};
 
-/// A word of a fixed list, or one that was read from the table.
+/// A word from a fixed list, or one that was read from the database.
 pub type Word = Cow<'static, str>;
 
 /// Why an upstream was called.
@@ -12,7 +12,7 @@ pub type Word = Cow<'static, str>;
 pub enum Purpose {
     /// The client's request itself.
     Reply,
-    /// The same request again, at the same upstream.
+    /// The same request, repeated at the same upstream.
     Retry,
     /// The request, sent to the fallback upstream.
     Fallback,
@@ -20,7 +20,7 @@ pub enum Purpose {
     Resume,
     /// The same content in the required format.
     Correction,
-    /// The same reply again, after the model read the part of a result that was left out (CX-5).
+    /// The same reply again, after the model has read an omitted part of a result (CX-5).
     Read,
     /// The last call of a session whose budget is used up, for its summary (CX-7).
     Closing,
@@ -29,7 +29,7 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// All of them, in the order in which they occur.
+    /// All purposes, in the order in which they occur.
     pub const ALL: [Self; 8] = [
         Self::Reply,
         Self::Retry,
@@ -41,7 +41,7 @@ impl Purpose {
         Self::Summary,
     ];
 
-    /// The literal in the table.
+    /// Returns the word in the table.
     pub fn name(self) -> &'static str {
         match self {
             Self::Reply => "reply",
@@ -85,28 +85,29 @@ pub struct CallStarted {
     pub sent_bytes: u64,
     /// Estimated tokens of the prompt.
     pub prompt_estimate: u64,
-    /// The budgets that it counts in. If the store did not accept its hold, they are charged when its row is written.
+    /// The budgets that the call counts towards. If the store did not accept its reservation, they are
+    /// charged when its row is written.
     pub charges: Vec<Charge>,
 }
 
-/// A budget that a call counts in.
+/// A budget that a call counts towards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Charge {
-    /// Scope of the budget; the call names the session, key or model.
+    /// The scope of the budget. The session, key or model is that of the call.
     pub scope: Scope,
     /// Unit of the budget.
     pub unit: Unit,
     /// Window of the budget.
     pub window: String,
-    /// Maximum expected cost of the call.
+    /// The amount reserved for the call: the maximum that it is expected to cost.
     pub held: u64,
 }
 
-/// Implements `subject` for a type of call.
+/// Implements `subject` for a type of call record.
 macro_rules! subject {
     ($call:ident) => {
         impl $call {
-            /// Returns whose spending a budget of this scope counts the call to.
+            /// Returns the session, key or model to which a budget of this scope assigns the call.
             pub fn subject(&self, scope: Scope) -> &str {
                 match scope {
                     Scope::Session => &self.session,
@@ -129,7 +130,7 @@ pub struct CallSettled {
     pub answered_model: Option<String>,
     /// The HTTP status, if there was a response.
     pub http_status: Option<u16>,
-    /// How the response ended, as a word of `Ending`.
+    /// How the response ended: a word of `Ending`.
     pub ending: Word,
     /// The stop reason that the provider reported.
     pub stop: Option<Word>,
@@ -139,13 +140,13 @@ pub struct CallSettled {
     pub cut_kind: Option<Word>,
     /// The tokens of the call.
     pub tokens: Tokens,
-    /// Other data that determines its price.
+    /// Other data that determines the price.
     pub billing: Billing,
     /// Cost in nano-dollars; `None` if the model has no price (CX-6).
     pub nano_usd: Option<u64>,
     /// Bytes of the response body.
     pub received_bytes: u64,
-    /// Estimate of what may be billed but was not fully reported by the provider; `None` if there is nothing to
+    /// Estimate of tokens that may be billed but were not fully reported; `None` if there is nothing to
     /// estimate.
     pub estimate: Option<Estimate>,
     /// Time from the start to the first byte of the response body, in microseconds.
@@ -154,16 +155,16 @@ pub struct CallSettled {
     pub total_us: u64,
 }
 
-/// Tokens of a call that its provider did not report, as the gateway estimated them.
+/// The gateway's estimate of tokens that the provider did not report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Estimate {
-    /// Of the prompt.
+    /// Prompt tokens.
     pub prompt: u64,
-    /// Generated, reasoning included.
+    /// Generated tokens, including reasoning.
     pub output: u64,
 }
 
-/// Tokens as the provider reports them; `None` for those it does not report (CX-6).
+/// Tokens as reported by the provider; `None` for counts that it does not report (CX-6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tokens {
     /// Prompt tokens, including cached ones.
@@ -183,13 +184,13 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Whether the provider reported the prompt and the output. What it did not report is estimated.
+    /// Whether the provider reported both the prompt and the output. Missing counts are estimated.
     pub fn are_complete(&self) -> bool {
         self.prompt.is_some() && self.output.is_some()
     }
 
-    /// Returns the tokens of the prompt and of the output, with an estimate of what was not reported. `None` if the
-    /// call costs nothing.
+    /// Returns the tokens of the prompt and of the output, with estimates for counts that were not reported.
+    /// Returns `None` if the call costs nothing.
     ///
     /// ```
     /// use endmark_store::{Estimate, Tokens};
@@ -207,20 +208,20 @@ impl Tokens {
 /// Data other than tokens that determines the price of a call (CX-6).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Billing {
-    /// The tier in which the provider served it, unless it is the standard tier.
+    /// The provider's service tier, unless it is the standard tier.
     pub tier: Option<String>,
-    /// Tokens of the prompt that are audio and were not cached.
+    /// Audio tokens of the prompt that were not cached.
     pub prompt_audio: u64,
-    /// Tokens of the prompt that are audio and were read from a cache.
+    /// Audio tokens of the prompt that were read from a cache.
     pub cached_audio: u64,
-    /// Generated tokens that are audio.
+    /// Generated audio tokens.
     pub completion_audio: u64,
     /// Searches that the provider made.
     pub web_searches: u64,
 }
 
-/// A row of `usage`: one upstream call that is over or was interrupted.
-// Fields: one for each column of `usage`.
+/// A row of `usage`: an upstream call that has ended or was interrupted.
+// Fields: each corresponds to a column of `usage`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UsageRow {
     /// The id that the client sees in `x-endmark-request`.
@@ -247,11 +248,11 @@ pub struct UsageRow {
     pub mode: String,
     /// Start time, as `YYYY-MM-DD HH:MM:SS.mmm` in UTC.
     pub started_at: String,
-    /// End time; `None` if the process was killed before.
+    /// End time; `None` if the process was killed before the end.
     pub ended_at: Option<String>,
     /// The HTTP status; `None` if there was no response.
     pub http_status: Option<u16>,
-    /// How it ended: a word of `Ending`, or `interrupted`.
+    /// How the call ended: a word of `Ending`, or `interrupted`.
     pub ending: String,
     /// The stop reason that the provider reported.
     pub stop: Option<String>,
@@ -261,7 +262,7 @@ pub struct UsageRow {
     pub cut_kind: Option<String>,
     /// Tokens as the provider reported them.
     pub tokens: Tokens,
-    /// Other data that determines its price.
+    /// Other data that determines the price.
     pub billing: Billing,
     /// Bytes of the request's body.
     pub sent_bytes: u64,
@@ -275,7 +276,7 @@ pub struct UsageRow {
     pub total_ms: Option<f64>,
 }
 
-/// A call and its end; `settled` is `None` if the process was killed before the call was over.
+/// A call and its end. `settled` is `None` if the process was killed before the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Call {
     pub(crate) started: CallStarted,
@@ -283,7 +284,8 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Returns the cost in this unit of a call that held `held`. A killed call costs what it held.
+    /// Returns the cost of a call in this unit. `held` is the amount reserved for it, which is also the cost
+    /// of a killed call.
     pub(crate) fn cost(&self, unit: &str, held: u64) -> u64 {
         let Some(settled) = &self.settled else { return held };
         let tokens = settled.tokens.or_estimated(settled.estimate);
@@ -291,8 +293,8 @@ impl Call {
             return held;
         }
         if unit == Unit::NanoUsd.name() {
-            // An unknown cost, for example of a search without a price, counts as the held amount; otherwise such
-            // calls would be free.
+            // If the cost is unknown, for example for a search without a price, charge the reserved amount.
+            // Otherwise such calls would be free.
             return settled.nano_usd.unwrap_or(if tokens.is_some() { held } else { 0 });
         }
         tokens.map_or(0, |(prompt, output)| prompt.saturating_add(output))

@@ -1,4 +1,4 @@
-//! Summaries of the beginning of a conversation, kept for its next requests (CX-1, CX-2), and the names of owners.
+//! Summaries that replace the beginning of a conversation in its next requests (CX-1, CX-2), and the names of owners.
 
 mod kept;
 
@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 /// Prefix of the owner name for clients of a gateway. The hash of the client's credential follows.
 pub const CLIENT: &str = "client:";
 
-/// Owner of the command line's outputs: only the local user can read the store's file.
+/// Owner of outputs that the command line keeps. Only the local user can read the store's file.
 pub const LOCAL_USER: &str = "local";
 
-/// The session and contents of a condensed request.
+/// The session of a condensed request, and what was omitted from it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CondensedIn {
     /// Hash of the session.
     pub session: String,
-    /// Amounts that are no longer kept in full, by kind.
+    /// How much is no longer kept in full, by kind.
     pub dropped: BTreeMap<String, u64>,
 }
 
@@ -24,7 +24,7 @@ pub struct CondensedIn {
 pub struct KeptSummary {
     /// Hash of the conversation's first turn, by which the summary is found.
     pub first_sha256: String,
-    /// Number of turns that it replaces.
+    /// Number of turns that the summary replaces.
     pub turns: u64,
     /// Hash of those turns.
     pub sha256: String,
@@ -38,6 +38,6 @@ pub struct KeptSummary {
     pub tokens_after: u64,
     /// Handle under which the original request can be read.
     pub handle: Option<String>,
-    /// Size of that request in bytes.
+    /// Size of the original request in bytes.
     pub bytes: u64,
 }

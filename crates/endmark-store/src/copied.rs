@@ -1,43 +1,43 @@
-//! Result of a copy between a SQLite file and a PostgreSQL database, and its errors.
+//! The result of copying a store between a SQLite file and a PostgreSQL database, and its errors.
 
 use std::path::PathBuf;
 
 use crate::error::StoreError;
 
-/// Counts and sums of a store, to compare two of them.
+/// Counts and sums of a store, for comparing two stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CopySums {
-    /// Rows of calls.
+    /// Number of calls.
     pub rows: u64,
     /// Prompt tokens of these calls, as reported.
     pub prompt_tokens: u64,
-    /// Their output tokens.
+    /// Output tokens of these calls, as reported.
     pub output_tokens: u64,
-    /// Budgets of which something was spent, each window counted.
+    /// Number of budgets with spending, counting each window.
     pub budgets: u64,
-    /// What was spent in budgets of tokens.
+    /// Total spending in budgets of tokens.
     pub spent_tokens: u64,
-    /// What was spent in budgets of dollars, in nano-dollars.
+    /// Total spending in budgets of dollars, in nano-dollars.
     pub spent_nano_usd: u64,
-    /// Keys of the gateway, including revoked ones.
+    /// Number of the gateway's keys, including revoked ones.
     pub keys: u64,
 }
 
 /// Result of a copy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Copied {
-    /// What the source holds.
+    /// The sums of the source.
     pub source: CopySums,
-    /// What the target holds of it.
+    /// The sums of the copied records in the target.
     pub target: CopySums,
-    /// Keys that were in the target before and differ: they have other secrets, or only one of them is revoked.
+    /// Keys that already existed in the target and differ: they have other secrets, or only one of the two is revoked.
     pub differing_keys: Vec<String>,
-    /// Records that are not copied, with their number. They stay in the source.
+    /// Kinds of records that are not copied, with their number. They remain in the source.
     pub left_out: Vec<(&'static str, u64)>,
 }
 
 impl Copied {
-    /// Whether the target holds everything that was to be copied. It may hold further keys.
+    /// Whether the target contains everything that had to be copied. It may contain more keys.
     pub fn is_whole(&self) -> bool {
         let keys = self.source.keys;
         let target = CopySums { keys, ..self.target };
@@ -48,17 +48,17 @@ impl Copied {
 /// Progress of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CopyProgress {
-    /// Rows of calls that the target has.
+    /// Number of calls in the target.
     pub rows: u64,
-    /// Rows of the source.
+    /// Number of calls in the source.
     pub total: u64,
 }
 
-/// Error of a copy. What was copied before stays, and the copy can be repeated.
+/// Error of a copy. Records that were already copied remain, and the copy can be repeated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CopyError {
-    /// The source and the target are of the same kind.
+    /// The source and the target are the same kind of store.
     #[error("one of the two must be a SQLite store (`sqlite:PATH`), and the other one a PostgreSQL URL")]
     SameKind,
     /// Another process has the file open.
@@ -69,7 +69,7 @@ pub enum CopyError {
         /// The file.
         path: PathBuf,
     },
-    /// Gateways use the database.
+    /// Gateways are using the database.
     #[error(
         "{instances} gateways use the database: stop them, wait a minute if one was killed, then repeat the copy"
     )]
@@ -77,15 +77,15 @@ pub enum CopyError {
         /// Number of live instances.
         instances: u64,
     },
-    /// A silent instance may have costs that the database does not know.
+    /// The database may lack costs of an instance that no longer responds.
     #[error(
         "the instance {instance} was not stopped properly, and may have calls that the database does not know: start and stop it with its journal, or give it up with `endmark budget forfeit {instance}`"
     )]
     Unreported {
-        /// The instance.
+        /// The name of the instance.
         instance: String,
     },
-    /// The target holds records of another origin.
+    /// The target contains records of another origin.
     #[error(
         "`{target}` holds records that did not come from the source: name a new file or an empty database"
     )]
@@ -99,7 +99,7 @@ pub enum CopyError {
         /// The source.
         source_name: String,
     },
-    /// A store fails.
+    /// One of the stores fails.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

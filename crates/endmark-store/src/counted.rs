@@ -1,19 +1,19 @@
-//! Sums over calls: which calls are counted together because every price is the same for them, and what is summed.
+//! Sums over calls. Calls are counted together if every price is the same for all of them.
 
 use crate::calls::UsageRow;
 
-/// Sizes in tokens above which a prompt has another price with some model. A test compares them with the price table.
-/// A new one needs a migration that sums all calls again.
+/// Prompt sizes in tokens above which some model has another price. A test compares them with the price
+/// table. A new size requires a migration that recomputes all sums.
 pub const PROMPT_EDGES: [u64; 6] = [100_000, 128_000, 199_999, 200_000, 272_000, 512_000];
 
-/// Models whose price depends on the hour, by a word in their names, with the minutes of the day (UTC) at which it
-/// changes. A new one needs the same test and migration.
+/// Models whose price depends on the time of day: a word in the model's name, with the minutes of the day
+/// (UTC) at which the price changes. A new entry requires the same test and a migration.
 pub const MINUTE_EDGES: [(&str, &[u16]); 1] = [("deepseek", &[30, 60, 240, 360, 600, 990])];
 
-/// The ending of a call whose process was killed.
+/// The word for the ending of a call whose process was killed.
 pub(crate) const INTERRUPTED: &str = "interrupted";
 
-/// Properties of calls that are counted together on one day: each price applies to all of them or to none.
+/// The properties of calls that are counted together on one day. Each price applies to all of these calls or to none.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallClass {
     /// Name of the upstream.
@@ -22,17 +22,17 @@ pub struct CallClass {
     pub purpose: String,
     /// The requested model.
     pub model: String,
-    /// The model that the replies name; empty if they name none.
+    /// The model that the replies name; empty if they name no model.
     pub answered_model: String,
-    /// Kinds of tokens in the calls, one bit each; 0 for none.
+    /// The kinds of tokens in the calls, as one bit each; 0 means no tokens.
     pub kinds: u8,
-    /// The largest of [`PROMPT_EDGES`] that their prompts exceed; 0 for none.
+    /// The largest of [`PROMPT_EDGES`] that the prompts exceed; 0 if they exceed no edge.
     pub above_tokens: u64,
-    /// The first minute of their part of the day, in UTC.
+    /// The first minute of the calls' part of the day, in UTC.
     pub from_minute: u16,
 }
 
-/// Defines a struct of counts with its column names and the conversions in both directions.
+/// Defines a struct of counts, with column names and conversions in both directions.
 macro_rules! counts {
     ($($(#[$about:meta])+ $name:ident,)+) => {
         /// Sums over calls of one class.
@@ -67,21 +67,21 @@ counts! {
     calls,
     /// Number of calls that are the first of their request.
     requests,
-    /// Number of calls whose reply was judged.
+    /// Number of calls with a verdict on the reply.
     judged,
-    /// Number of judged replies that were cut.
+    /// Number of these replies that were cut.
     cut,
-    /// Number of calls that ended without a reply to judge: refused, lost or cancelled.
+    /// Number of calls that ended without a reply that could be judged: refused, lost or cancelled.
     without_reply,
     /// Number of calls whose process was killed.
     interrupted,
     /// Number of calls for which the provider reported no prompt tokens.
     unreported,
-    /// Prompt tokens, as far as they were reported.
+    /// Reported prompt tokens.
     reported_prompt,
-    /// Output tokens, as far as they were reported.
+    /// Reported output tokens.
     reported_output,
-    /// Prompt tokens, estimated if not reported.
+    /// Prompt tokens, estimated where they were not reported.
     prompt,
     /// Prompt tokens neither read from a cache nor written to one.
     plain_prompt,
@@ -91,7 +91,7 @@ counts! {
     cache_write,
     /// Prompt tokens written to a cache for an hour.
     cache_write_1h,
-    /// Generated tokens, estimated if not reported.
+    /// Generated tokens, estimated where they were not reported.
     completion,
     /// Generated tokens without reasoning.
     plain_completion,
@@ -108,7 +108,7 @@ impl CallSums {
     }
 }
 
-/// Returns the counts of a call, and the class of calls that it counts with.
+/// Returns the counts of a call, and the class to which it belongs.
 pub fn counted(call: &UsageRow) -> (CallClass, CallSums) {
     let sums = sums_of(call);
     let kinds = [

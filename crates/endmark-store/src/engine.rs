@@ -1,6 +1,6 @@
-//! The engine that stores the rows: SQLite. Only this folder depends on it. Other code passes work that runs on a
-//! [`Session`], calls the functions of these modules, and reads with a [`Reader`]. Another engine would have to
-//! implement these two and these functions.
+//! The storage engine: SQLite. Only this folder depends on SQLite. Other code passes work that runs on a
+//! [`Session`], calls the functions of these modules, and reads with a [`Reader`]. Another engine would have
+//! to implement the same interface.
 
 pub(crate) mod budgets;
 pub(crate) mod capabilities;

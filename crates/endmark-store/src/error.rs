@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::records::CutId;
 
-/// An error of the store. It can be cloned, since one failed commit answers every request in it.
+/// An error of the store. It can be cloned, because one failed commit answers all requests in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -14,23 +14,23 @@ pub enum StoreError {
         "the folder of the store `{path}` does not exist: create it, or name another file with `--store` or the key `store`"
     )]
     NoFolder {
-        /// The database's file.
+        /// The path of the database.
         path: PathBuf,
     },
-    /// No database can be at this path, regardless of permissions.
+    /// No database can exist at this path, whatever the permissions are.
     #[error("no store can be at `{path}`: {detail}; name another file with `--store` or the key `store`")]
     NoPlace {
-        /// The database's file.
+        /// The path of the database.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         detail: String,
     },
-    /// A reader was asked to open a store that was never written.
+    /// A reader was opened for a store that does not exist.
     #[error(
         "there is no store at `{path}`: start `endmark serve` with it once, or name another file with `--store` or the key `store`"
     )]
     NoFile {
-        /// The database's file.
+        /// The path of the database.
         path: PathBuf,
     },
     /// The file or its folder may not be opened or written.
@@ -48,7 +48,7 @@ pub enum StoreError {
         "`{path}` is not a SQLite database: name another file with `--store` or the key `store`, or move this one away"
     )]
     NotADatabase {
-        /// The database's file.
+        /// The path of the database.
         path: PathBuf,
     },
     /// The database is damaged.
@@ -56,15 +56,15 @@ pub enum StoreError {
         "the store `{path}` is damaged ({detail}): keep a copy, try `sqlite3 OLD .recover | sqlite3 NEW`, or name another file with `--store` or the key `store`"
     )]
     Corrupt {
-        /// The database's file.
+        /// The path of the database.
         path: PathBuf,
         /// SQLite's message.
         detail: String,
     },
-    /// The disk, or the quota, is full.
+    /// The disk or the quota is full.
     #[error("the disk of the store `{path}` is full: free some space; writing then continues by itself")]
     Full {
-        /// The database's file.
+        /// The path of the database.
         path: PathBuf,
     },
     /// Another process kept the database locked for longer than Endmark waits.
@@ -72,7 +72,7 @@ pub enum StoreError {
         "the store `{path}` stayed locked by another process: end whatever keeps a transaction open on it, then try again"
     )]
     Busy {
-        /// The database's file.
+        /// The path of the database.
         path: PathBuf,
     },
     /// The store has migrations that this version does not know.
@@ -80,23 +80,23 @@ pub enum StoreError {
         "the store `{path}` was written by a newer Endmark (schema {found}, this one knows {known}): update Endmark, or name another file with `--store` or the key `store`"
     )]
     Newer {
-        /// The database's file.
+        /// The path of the database.
         path: PathBuf,
         /// The newest migration in the store.
         found: u32,
-        /// The newest migration this version knows.
+        /// The newest migration that this version knows.
         known: u32,
     },
-    /// The store lacks migrations, and a reader does not write.
+    /// The store lacks migrations, and a reader does not apply them.
     #[error(
         "the store `{path}` was written by an older Endmark (schema {found}, this one reads {known}): start `endmark serve` with it once, which brings it up to date"
     )]
     Older {
-        /// The database's file.
+        /// The path of the database.
         path: PathBuf,
         /// The newest migration in the store.
         found: u32,
-        /// The newest migration this version knows.
+        /// The newest migration that this version knows.
         known: u32,
     },
     /// A migration in the store has a different text in this version.
@@ -104,22 +104,22 @@ pub enum StoreError {
         "the store `{path}` was made by a development build whose tables differ (migration {version}), and this Endmark cannot read it: move the file away, and `endmark serve` creates a new one; or name another file with `--store` or the key `store`"
     )]
     OtherMigration {
-        /// The database's file.
+        /// The path of the database.
         path: PathBuf,
         /// The migration's number.
         version: u32,
     },
-    /// The file, or one beside it, was removed or replaced while it was open.
+    /// The database file, or a file beside it, was removed or replaced while it was open.
     #[error(
         "the files of the store `{path}` were removed or replaced while they were open, and what is at that path cannot be used: {detail}"
     )]
     Gone {
-        /// The database's file.
+        /// The path of the database.
         path: PathBuf,
-        /// Why it is not recreated.
+        /// Why the store is not recreated.
         detail: String,
     },
-    /// The intent is not, or no longer, open: it was settled before.
+    /// The intent does not exist, or was already settled.
     #[error("recovery {} is not open: it was settled already", .0.number())]
     NoSuchCut(CutId),
     /// The output does not exist for this owner.
@@ -130,7 +130,7 @@ pub enum StoreError {
         /// The handle.
         handle: String,
     },
-    /// The output was not used for longer than its retention time.
+    /// The output's retention time has passed since its last use.
     #[error("the output `{handle}` has expired: it was not used for longer than `store_policy.keep_days`")]
     ExpiredOutput {
         /// The handle.
@@ -144,7 +144,7 @@ pub enum StoreError {
         /// The handle.
         handle: String,
     },
-    /// This instance does not know the output, and the database that may have it does not answer.
+    /// This instance does not have the output, and the database that may have it does not respond.
     #[error(
         "the output `{handle}` is not known here, and the database that may have it cannot be reached: {detail}; try again later"
     )]
@@ -164,7 +164,7 @@ pub enum StoreError {
         /// The error of the database.
         detail: String,
     },
-    /// There is no room for a new output.
+    /// There is not enough room for a new output.
     #[error(
         "there is no room for it: kept outputs may take {max_bytes} bytes (`store_policy.outputs_max_bytes`), and those of the last hour are not removed"
     )]
@@ -172,10 +172,10 @@ pub enum StoreError {
         /// Maximum total size of the kept outputs.
         max_bytes: u64,
     },
-    /// The PostgreSQL database fails or does not answer.
+    /// The PostgreSQL database fails or does not respond.
     #[error("the database `{address}` fails: {detail}")]
     Database {
-        /// Its URL without the password.
+        /// The database's URL without the password.
         address: String,
         /// The database's or the operating system's message.
         detail: String,
@@ -185,57 +185,57 @@ pub enum StoreError {
         "the database `{address}` was written by a newer Endmark (schema {found}, this one knows {known}): update Endmark"
     )]
     NewerDatabase {
-        /// Its URL without the password.
+        /// The database's URL without the password.
         address: String,
         /// The schema of the database.
         found: i64,
         /// The newest schema that this version knows.
         known: i64,
     },
-    /// The file cannot become a journal, since it would mix the records of two stores.
+    /// The file cannot become a journal, because that would mix the records of two stores.
     #[error(
         "`{path}` is a store with records of its own, and cannot become the journal of a PostgreSQL store: name a new file with the key `journal`"
     )]
     NotAJournal {
-        /// The journal's file.
+        /// The path of the journal.
         path: PathBuf,
     },
-    /// A journal was opened as a store.
+    /// A journal was opened as if it were a store.
     #[error(
         "`{path}` is the journal of a PostgreSQL store, and its budgets belong to that: set `store` to the database's URL, or name another file"
     )]
     IsJournal {
-        /// The journal's file.
+        /// The path of the journal.
         path: PathBuf,
     },
-    /// Two processes would spend from the same shares.
+    /// Another process uses the journal. Both would spend from the same shares.
     #[error(
         "the journal `{path}` is in use by another process: give each gateway a journal of its own with the key `journal`"
     )]
     JournalInUse {
-        /// The journal's file.
+        /// The path of the journal.
         path: PathBuf,
     },
-    /// The database knows a process with a newer journal of this instance.
+    /// The journal is an outdated copy: the database knows a newer journal of this instance.
     #[error(
         "the journal `{path}` is an older copy of one that another gateway uses, or used less than a minute ago: name a new file with the key `journal`; or, if this one is to continue, stop the other gateway and start again in a minute"
     )]
     InstanceInUse {
-        /// The journal's file.
+        /// The path of the journal.
         path: PathBuf,
     },
-    /// No journal can be at this path.
+    /// No journal can exist at this path.
     #[error("the journal `{path}` cannot be used: {detail}; name another file with the key `journal`")]
     Journal {
-        /// The journal's file.
+        /// The path of the journal.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         detail: String,
     },
     /// A PostgreSQL store was configured without a journal.
     #[error("a PostgreSQL store needs `journal`, the path of a SQLite file of this instance alone")]
     NoJournal,
-    /// An operation that works only with a SQLite store.
+    /// The operation works only with a SQLite store.
     #[error("{what} does not work with a PostgreSQL store yet")]
     NotShared {
         /// The operation.
@@ -244,7 +244,7 @@ pub enum StoreError {
     /// The writer has been closed.
     #[error("the store is closed")]
     Closed,
-    /// Anything else that SQLite or the operating system reports.
+    /// Any other error that SQLite or the operating system reports.
     #[error("the store `{path}` failed: {detail}")]
     Failed {
         /// The file in question.
@@ -255,8 +255,8 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Returns the message for clients of a gateway. It does not name the shared database, which is not theirs to know;
-    /// the log has the details.
+    /// Returns the message for clients of a gateway. It does not contain the address of the shared database,
+    /// which clients must not learn; the log has the details.
     ///
     /// ```
     /// use endmark_store::StoreError;
@@ -276,7 +276,7 @@ impl StoreError {
         }
     }
 
-    /// Returns the same error of a file that is a journal: other settings name it.
+    /// Returns the same error for a journal, whose path has a different setting.
     pub(crate) fn of_journal(self) -> Self {
         let (path, detail) = match self {
             Self::NoFolder { path } => (path, "its folder does not exist: create it".to_owned()),
@@ -303,8 +303,8 @@ impl StoreError {
         }
     }
 
-    /// Classifies a missing path: the folder is missing, is not a folder, or is one like `/proc`, in which nothing
-    /// can be created.
+    /// Classifies a missing path. Its folder is missing or is not a folder, or nothing can be created there,
+    /// as in `/proc`.
     fn of_nothing_there(path: &Path, error: &io::Error) -> Self {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let nearest = folder.ancestors().find(|folder| folder.exists());
@@ -323,7 +323,7 @@ impl StoreError {
         Self::NoPlace { path, detail }
     }
 
-    /// Error for a path that is a device, a pipe, a socket or a folder.
+    /// Returns the error for a path that is a device, a pipe, a socket or a folder.
     pub(crate) fn of_no_file(path: &Path) -> Self {
         Self::NoPlace { path: path.to_owned(), detail: "what is there is no regular file".to_owned() }
     }

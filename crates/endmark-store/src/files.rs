@@ -1,32 +1,32 @@
-//! Detects whether the files of an open store are still at their paths. If they were removed or replaced, no process
-//! can find what is written into the open files.
+//! Detects whether the files of an open store are still at their paths. If they were removed or replaced,
+//! other processes cannot find the data that is written to the open files.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// The database, its write-ahead log, and the memory shared by its readers and writers.
+/// Suffixes of the database, its write-ahead log, and the memory that readers and writers share.
 const ENDINGS: [&str; 3] = ["", "-wal", "-shm"];
 
-/// Device and inode number of a file, which differ for another file at the same path.
+/// Device and inode number of a file. Another file at the same path has different numbers.
 type Identity = (u64, u64);
 
 /// The files of one open connection.
 #[derive(Debug)]
 pub(crate) struct Files {
     database: PathBuf,
-    /// The files that existed, in the order of their endings.
+    /// The files that existed, in the order of `ENDINGS`.
     known: [Option<Identity>; 3],
 }
 
 impl Files {
-    /// Records the files that exist now. It opens none: closing one again would release SQLite's locks.
+    /// Records which files exist now. It opens no file, because closing one would release SQLite's locks.
     pub(crate) fn note(database: &Path) -> Self {
         let known = ENDINGS.map(|ending| identity(&with(database, ending)));
         Self { database: database.to_owned(), known }
     }
 
-    /// Whether all of them are still in place. A file created since belongs to them from now on.
+    /// Whether all files are still in place. A file that was created later is recorded from now on.
     pub(crate) fn are_in_place(&mut self) -> bool {
         ENDINGS.iter().zip(&mut self.known).all(|(ending, known)| {
             let found = identity(&with(&self.database, ending));
@@ -36,8 +36,8 @@ impl Files {
         })
     }
 
-    /// Removes the write-ahead log and the shared memory of a closed database that is no longer at its path. SQLite
-    /// would apply them to the file that is at its path now.
+    /// Removes the write-ahead log and the shared memory of a closed database that is no longer at its path.
+    /// Otherwise SQLite would apply them to the new file at that path.
     pub(crate) fn remove_left_behind(&self) {
         let mut files = ENDINGS.iter().map(|ending| with(&self.database, ending)).zip(&self.known);
         let is_in_place =
@@ -46,7 +46,7 @@ impl Files {
             return;
         }
         for (path, _) in files.filter(is_in_place) {
-            // If one cannot be removed, opening the store next reports the error.
+            // If removal fails, the next attempt to open the store reports the error.
             let _ = fs::remove_file(path);
         }
     }

@@ -1,15 +1,15 @@
-//! Fingerprints of texts, kept where the texts themselves are not kept.
+//! Computes fingerprints of texts that are not stored themselves.
 
 use sha2::{Digest, Sha256};
 
-/// Returns the SHA-256 of some bytes in lower-case hexadecimal, as in [`Piece::sha256`](crate::Piece::sha256) and as
-/// `sha256sum` prints it.
+/// Returns the SHA-256 of bytes in lower-case hexadecimal, as in [`Piece::sha256`](crate::Piece::sha256) and
+/// in the output of `sha256sum`.
 ///
 /// ```
 /// assert!(endmark_store::sha256_hex(b"").starts_with("e3b0c44298fc1c14"));
 /// ```
 pub fn sha256_hex(bytes: &[u8]) -> String {
-    // Two are computed for each request: a formatter call for each byte would cost more than the digest.
+    // Each request needs two fingerprints. A formatter call for each byte would cost more than the digest.
     let digit = |half: u8| if half < 10 { b'0' + half } else { b'a' + (half - 10) };
     let mut hex = Vec::with_capacity(64);
     for byte in Sha256::digest(bytes) {

@@ -1,4 +1,4 @@
-//! Records of cut replies that the store did not accept at once: they are kept and retried.
+//! Keeps and retries records of cut replies that the store did not accept at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-/// Maximum number of records kept. They are kept without texts, so that each takes a few kilobytes.
+/// Maximum number of waiting records. Each needs a few kilobytes, because texts are not kept.
 const MAX_LATE_CUTS: u32 = 1_024;
 
 /// Interval between retries.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// State of all kept records.
+/// State of all waiting records.
 #[derive(Debug)]
 pub(crate) struct Late {
     room: Arc<Semaphore>,
@@ -34,7 +34,7 @@ impl Late {
         }
     }
 
-    /// Returns a permit for one more record. If there is no room, the record is lost and counted.
+    /// Returns a permit for one more record. If there is no room, the record is counted as lost.
     pub(crate) fn place(&self) -> Option<Place> {
         let place = Arc::clone(&self.room).try_acquire_owned().ok();
         if place.is_none() {
@@ -43,37 +43,37 @@ impl Late {
         place
     }
 
-    /// Waits for the retry interval. Returns whether the next try has to be the last one.
+    /// Waits for the retry interval. Returns whether the next try must be the last one.
     pub(crate) async fn rest(&self) -> bool {
         let mut closing = self.closing.subscribe();
-        // The sender lives as long as this does.
+        // Waiting cannot fail, because the sender lives as long as this value.
         tokio::time::timeout(RETRY_INTERVAL, closing.wait_for(|is_closing| *is_closing)).await.is_ok()
     }
 
-    /// Counts a record that is given up.
+    /// Counts a record as lost.
     pub(crate) fn lose(&self) {
         self.lost.fetch_add(1, Ordering::Relaxed);
         self.lost_at_end.fetch_add(u64::from(*self.closing.borrow()), Ordering::Relaxed);
     }
 
-    /// Has every record retried once, and returns when all are done.
+    /// Retries every record once, and returns when all retries are done.
     pub(crate) async fn close(&self) {
         self.closing.send_replace(true);
-        // The semaphore is never closed, so this cannot fail.
+        // This cannot fail, because the semaphore is never closed.
         let _ = self.room.acquire_many(MAX_LATE_CUTS).await;
     }
 
-    /// Number of records that are kept.
+    /// Returns the number of waiting records.
     pub(crate) fn waiting(&self) -> u64 {
         u64::from(MAX_LATE_CUTS).saturating_sub(self.room.available_permits() as u64)
     }
 
-    /// Number of records that were given up.
+    /// Returns the number of lost records.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Number of records that were given up because the store was closed.
+    /// Returns the number of records that were lost because the store was closed.
     pub(crate) fn lost_at_end(&self) -> u64 {
         self.lost_at_end.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! The ledger of upstream calls: each call is noted before it is made, and has one row when it is over.
+//! The ledger of upstream calls. Each call is recorded before it is made, and has one row after it has ended.
 
 pub(crate) mod encoding;
 mod patience;
@@ -20,19 +20,19 @@ use crate::leases::{LeasedAmount, Leases};
 use crate::queue::Queue;
 use crate::scrub::{Scrub, clean};
 
-/// How often a request that waits for a slot checks whether the store has failed meanwhile.
+/// How often a request that waits for a slot checks whether the store has failed.
 const SLOT_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The record of calls under way.
+/// The ledger of calls in progress.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     slate: Arc<Slate>,
     queue: Arc<Queue>,
     leases: Arc<Leases>,
     room: Arc<Semaphore>,
-    /// Calls that will have no row: there was no slot, and the store failed.
+    /// Number of calls that get no row, because there was no free slot and the store failed.
     unrecorded: AtomicU64,
-    /// Calls that a kill would lose, because the slate did not accept them.
+    /// Number of calls that would have been lost if the process had been killed, because the slate did not accept them.
     unnoted: AtomicU64,
 }
 
@@ -48,13 +48,13 @@ impl Ledger {
         }
     }
 
-    /// Notes a call that is about to be made. Waits for a slot while the store accepts rows, but not while it fails.
+    /// Records a call that is about to be made. Waits for a slot as long as the store accepts rows.
     pub(crate) async fn open(
         self: &Arc<Self>,
         mut started: CallStarted,
         secrets: Arc<dyn Scrub>,
     ) -> OpenCall {
-        // It may be as long as a request, and is kept until the call is over.
+        // The model's name may be as long as a request, and is kept until the call has ended.
         started.model = clipped(&started.model).to_owned();
         let Some(room) = self.room().await else {
             self.unrecorded.fetch_add(1, Ordering::Relaxed);
@@ -82,19 +82,19 @@ impl Ledger {
         }
     }
 
-    /// Notes the data of a call. Returns whether the slate accepted it.
+    /// Writes the data of a call to the slate. Returns whether the slate accepted it.
     fn note(&self, slot: u32, started: &CallStarted, settled: Option<&CallSettled>) -> bool {
         let noted = self.slate.note(slot, started, settled);
         if !noted {
             self.unnoted.fetch_add(1, Ordering::Relaxed);
-            // Retries the slate even if no further call does so.
+            // Retry the slate later, even if there are no further calls.
             self.queue.look_again();
         }
         noted
     }
 
-    /// Holds a call in leases, without a transaction. Returns `None` if the store has to decide, or if the store or
-    /// slate may not work: after a kill, only the slate knows of a hold in a lease.
+    /// Holds a call in leases, without a transaction. Returns `None` if the store has to decide, or if the
+    /// store or the slate may be failing. If the process is killed, only the slate knows the amounts held in leases.
     pub(crate) fn hold(&self, hold: &Hold) -> Option<Held> {
         if self.queue.is_failing() || self.queue.is_closed() || self.slate.fails() {
             return None;
@@ -115,17 +115,17 @@ impl Ledger {
         released
     }
 
-    /// Whether calls under way cannot be noted at the moment.
+    /// Whether the slate currently does not accept calls.
     pub(crate) fn slate_fails(&self) -> bool {
         self.slate.fails()
     }
 
-    /// Number of calls under way or waiting for their commit.
+    /// Returns the number of calls that are in progress or wait for their commit.
     pub(crate) fn taken(&self) -> u32 {
         self.slate.taken()
     }
 
-    /// Number of calls without a row, and of calls that a kill would have lost.
+    /// Returns the number of calls without a row, and of calls that a kill would have lost.
     pub(crate) fn losses(&self) -> (u64, u64) {
         (self.unrecorded.load(Ordering::Relaxed), self.unnoted.load(Ordering::Relaxed))
     }
@@ -135,43 +135,43 @@ impl Ledger {
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) slot: u32,
-    /// How much of the call the slot holds.
+    /// Which data of the call the slot contains.
     pub(crate) noted: Noted,
     _room: OwnedSemaphorePermit,
 }
 
-/// How much of a call its slot holds for the next start.
+/// Which data of a call its slot contains for the next start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Noted {
-    /// Nothing: the slate did not accept it.
+    /// No data: the slate did not accept it.
     Nothing,
-    /// The start of the call, but not its end.
+    /// The data from the start of the call, but not from its end.
     Start,
-    /// All data of its row.
+    /// All data of the row.
     End,
 }
 
-/// A call under way. It has one row when it is over, whether it is settled or dropped.
+/// A call in progress. It gets one row when it ends, whether it is settled or dropped.
 pub struct OpenCall {
     ledger: Arc<Ledger>,
     secrets: Arc<dyn Scrub>,
     started: Option<CallStarted>,
-    /// `None` if there was no slot for it.
+    /// The slot; `None` if no slot was free.
     place: Option<Place>,
 }
 
 impl OpenCall {
-    /// Returns the data of its start.
+    /// Returns the data from the start of the call.
     pub fn started(&self) -> Option<&CallStarted> {
         self.started.as_ref()
     }
 
-    /// Returns a text of its reply without secrets, shortened to the stored length.
+    /// Returns a text from the reply without secrets, shortened to the stored length.
     pub fn clean(&self, text: &str) -> String {
         clipped(&self.secrets.scrub(text)).to_owned()
     }
 
-    /// Records how the call ended. When this returns, the row survives a kill; it is committed soon after.
+    /// Records how the call ended. When this returns, the row survives a kill. It is committed shortly afterwards.
     pub fn settle(mut self, settled: CallSettled) {
         self.over(settled);
     }
@@ -212,6 +212,6 @@ impl Drop for OpenCall {
 pub(crate) struct Row {
     pub(crate) call: Call,
     pub(crate) place: Place,
-    /// The amounts that it held in leases, with their costs.
+    /// The amounts that the call held in leases, with its cost.
     pub(crate) leased: Vec<LeasedAmount>,
 }

@@ -21,13 +21,13 @@ use crate::shared::address::{PostgresAddress, PostgresAddressError};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreLocation {
     path: PathBuf,
-    /// Whether the folder is Endmark's own, and is created if it is missing.
+    /// Whether the folder belongs to Endmark and may be created if it is missing.
     makes_folder: bool,
-    /// The database that several instances share. The file is then the journal of this instance.
+    /// The database that several instances share. If set, the file is the journal of this instance.
     postgres: Option<PostgresAddress>,
 }
 
-/// Error of an invalid location.
+/// Why a location is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LocationError {
     /// The engine is missing or unknown.
@@ -39,7 +39,7 @@ pub enum LocationError {
     /// The path of the file is missing.
     #[error("`sqlite:` needs the path of a file, for example `sqlite:endmark.db`")]
     NoPath,
-    /// SQLite's name for an in-memory database, which no other process could read and no restart survives.
+    /// SQLite's name for an in-memory database. Other processes could not read it, and it would not survive a restart.
     #[error("the store must be a file, since what it holds has to survive a restart: write `sqlite:PATH`")]
     InMemory,
 }
@@ -58,7 +58,7 @@ impl StoreLocation {
             return Ok(Self { path: PathBuf::new(), makes_folder: false, postgres });
         }
         let Some(path) = text.strip_prefix("sqlite:") else {
-            // It may be a URL without its scheme: what precedes the host may be a password.
+            // Do not show text before the host: it may be a URL without its scheme, and contain a password.
             let shown =
                 text.rsplit_once('@').map_or_else(|| text.to_owned(), |(_, host)| format!("…@{host}"));
             return Err(LocationError::Unknown(shown));
@@ -75,28 +75,28 @@ impl StoreLocation {
         Self { path: path.into(), makes_folder: false, postgres: None }
     }
 
-    /// Returns the location of the SQLite store in this file of Endmark's own folder. A writer creates a missing
-    /// folder for the user alone (mode 0700). In any other location a missing folder is an error: it may be a mount
-    /// that is not there.
+    /// Returns the location of the SQLite store in this file of Endmark's own folder. A writer creates a
+    /// missing folder for the current user alone (mode 0700). In any other location a missing folder is an
+    /// error, because it may be a file system that is not mounted.
     pub fn in_own_folder(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), makes_folder: true, postgres: None }
     }
 
-    /// Returns the location with an absolute path. Error messages are then unambiguous, and the location stays the
-    /// same when the process changes its working directory.
+    /// Returns the location with an absolute path. Error messages are then unambiguous, and changing the
+    /// working directory does not affect the location.
     #[must_use]
     pub fn absolute(&self) -> Self {
         let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
         Self { path, ..self.clone() }
     }
 
-    /// Returns the same database with this file as the journal of this instance.
+    /// Returns the location with this file as the journal of this instance.
     #[must_use]
     pub fn with_journal(self, path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), ..self }
     }
 
-    /// Returns the same location with the password of the database's user.
+    /// Returns the location with this password for the database's user.
     #[must_use]
     pub fn with_password(self, password: &str) -> Self {
         let postgres = self.postgres.map(|postgres| postgres.with_password(password));
@@ -108,25 +108,25 @@ impl StoreLocation {
         self.postgres.as_ref()
     }
 
-    /// Returns the error of this location's file, with the setting that names the file.
+    /// Adapts an error of this location's file: it names the setting that contains the path.
     pub(crate) fn failed(&self, error: StoreError) -> StoreError {
         if self.postgres.is_some() { error.of_journal() } else { error }
     }
 
-    /// Creates the folder if it is Endmark's own.
+    /// Creates the folder if it belongs to Endmark.
     pub(crate) fn make_folder(&self) -> Result<(), StoreError> {
         let Some(folder) = self.path.parent().filter(|_| self.makes_folder) else { return Ok(()) };
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
         made.map_err(|error| StoreError::of_io(folder, &error))
     }
 
-    /// Whether a writer could use this location: its folder exists, or is Endmark's own to create.
+    /// Whether a writer could use this location: its folder exists, or belongs to Endmark and can be created.
     pub fn can_be_created(&self) -> bool {
         self.makes_folder
             || self.path.parent().is_none_or(|folder| folder.as_os_str().is_empty() || folder.is_dir())
     }
 
-    /// Returns the database's file; with PostgreSQL, the journal of this instance.
+    /// Returns the path of the database file, or with PostgreSQL, of this instance's journal.
     pub fn path(&self) -> &Path {
         &self.path
     }

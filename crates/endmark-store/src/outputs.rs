@@ -1,5 +1,5 @@
-//! Full values of shortened outputs (CX-5). They are kept under a handle, for their owner, until they were not used
-//! for a number of days.
+//! Full values of shortened outputs (CX-5). An output is kept under a handle for its owner, until it has not
+//! been used for a number of days.
 
 mod capping;
 mod draft;
@@ -16,15 +16,15 @@ pub use keeper::Keeper;
 pub use reading::{note_read, unreadable};
 pub use share::{MIN_SHARE, share, size};
 
-/// A new output to be kept.
+/// A new output to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewOutput {
-    /// The name under which it can be read.
+    /// The handle under which it can be read.
     pub handle: Handle,
-    /// The only owner that can read it.
+    /// The owner, who alone can read it.
     pub owner: String,
-    /// Days without use after which it is deleted; 0 for never.
+    /// Days after the last use when it is deleted; 0 means never.
     pub keep_days: u32,
-    /// Maximum size of all kept outputs of the store in bytes; others are removed for a new one. 0 means no limit.
+    /// Maximum size of all kept outputs in bytes; others are removed to make room. 0 means unlimited.
     pub max_bytes: u64,
 }

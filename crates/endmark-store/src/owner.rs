@@ -1,7 +1,7 @@
-//! Owner of an intent: which process it belongs to, and whether that process is still alive.
+//! The owner of an intent: the process that created it, and whether that process is still alive.
 //!
-//! Each open store holds an advisory lock on its own small file next to the database. The operating system releases
-//! the lock when the process ends in any way. So a lock that can be acquired means a dead owner.
+//! Each open store holds an advisory lock on its own small file next to the database. The operating system
+//! releases the lock however the process ends. So if another process can acquire the lock, the owner is dead.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -15,27 +15,27 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::files::identity;
 
-/// The owner of runs that another scheduler supervises. No local process shows whether they are alive; they end only
-/// when the scheduler reports their end.
+/// The owner of runs that another scheduler supervises. No local process indicates whether they are alive, so
+/// they end only when the scheduler reports their end.
 pub(crate) const ELSEWHERE: &str = "elsewhere";
 
-/// Distinguishes stores that one process opens within one tick of the clock.
+/// Distinguishes stores that one process opens within the same tick of the clock.
 static OPENED: AtomicU64 = AtomicU64::new(0);
 
-/// The lock file of one open store, which shows that it is alive.
+/// The lock file of one open store, which proves that the store is open.
 #[derive(Debug)]
 pub(crate) struct Owner {
     name: String,
     path: PathBuf,
-    /// Held for its lock; the slate writes its contents.
+    /// Kept open for its lock. The slate writes the content.
     file: RwLock<Arc<File>>,
-    /// The file must stay: it holds what the next start has to find.
+    /// Whether the file must remain, because the next start needs its content.
     left: AtomicBool,
 }
 
 impl Owner {
-    /// Creates a new owner and its lock file. Call it under the database's write lock, so that no process takes the
-    /// file for a dead owner's before it is locked.
+    /// Creates a new owner and its lock file. The caller holds the database's write lock, so that no other
+    /// process takes the file for that of a dead owner before it is locked.
     pub(crate) fn register(database: &Path) -> io::Result<Self> {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let nth = OPENED.fetch_add(1, Ordering::Relaxed);
@@ -45,12 +45,12 @@ impl Owner {
         Ok(Self { name, path, file, left: AtomicBool::new(false) })
     }
 
-    /// The owner name of intents: process id, start time and a counter.
+    /// Returns the owner's name: process id, start time and a counter.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The lock file.
+    /// Returns the lock file.
     pub(crate) fn file(&self) -> Arc<File> {
         Arc::clone(&self.file.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -61,15 +61,15 @@ impl Owner {
         open.is_ok_and(|open| identity(&self.path) == Some(open))
     }
 
-    /// Recreates the file with the contents of the old one, after that was removed.
+    /// Recreates the file with the content of the old one, after that was removed.
     pub(crate) fn renew(&self) -> io::Result<()> {
-        // The new file has a name that does not count as a lock file until it is locked and complete.
+        // Until the new file is locked and complete, it has a name that is not that of a lock file.
         let mut name = OsString::from("new-");
         name.push(self.path.file_name().unwrap_or_default());
         let beside = self.path.with_file_name(name);
         let _ = fs::remove_file(&beside);
         let fresh = create(&beside)?;
-        // The lock prevents writes during the copy.
+        // Writers use the same lock, so they cannot write during the copy.
         let mut held = self.file.write().unwrap_or_else(PoisonError::into_inner);
         let mut old: &File = &held;
         old.rewind()?;
@@ -79,13 +79,13 @@ impl Owner {
         Ok(())
     }
 
-    /// Removes the file. If that fails, the next start deletes it.
+    /// Removes the file. If that fails, the next start removes it.
     pub(crate) fn remove(&self) {
         let _ = fs::remove_file(&self.path);
         self.leave();
     }
 
-    /// Marks the file as not to be removed.
+    /// Marks the file as one that must remain.
     pub(crate) fn leave(&self) {
         self.left.store(true, Ordering::Release);
     }
@@ -110,8 +110,8 @@ fn create(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether the store that registered under this name is still open. An unknown state counts as alive: an intent that
-/// waits is better than a running recovery that is declared dead.
+/// Whether the store that registered under this name is still open. If that is unknown, it counts as open:
+/// delaying an intent is better than declaring a running recovery dead.
 pub(crate) fn is_alive(database: &Path, name: &str) -> bool {
     if name == ELSEWHERE {
         return true;
@@ -122,18 +122,17 @@ pub(crate) fn is_alive(database: &Path, name: &str) -> bool {
     }
 }
 
-/// Whether the store that registered under this name is dead. `left` lists the dead owners whose files the caller
-/// holds.
+/// Whether the store that registered under this name is dead. `left` are the dead owners whose files the caller holds.
 pub(crate) fn is_dead(database: &Path, name: &str, left: &[Dead]) -> bool {
     left.iter().any(|dead| dead.is_of(database, name)) || !is_alive(database, name)
 }
 
-/// Returns the lock files that killed processes left, locked by this process. Call it under the database's write
+/// Locks and returns the lock files that killed processes left behind. The caller holds the database's write
 /// lock.
 pub(crate) fn dead(database: &Path) -> io::Result<Vec<Dead>> {
     let mut dead = Vec::new();
     for path in signs(database)? {
-        // An owner that closed between the two steps has removed its file before it released the lock.
+        // An owner that closed between the two steps removed its file before it released the lock.
         if let Ok(file) = File::open(&path)
             && matches!(file.try_lock(), Ok(()))
             && path.exists()
@@ -144,7 +143,7 @@ pub(crate) fn dead(database: &Path) -> io::Result<Vec<Dead>> {
     Ok(dead)
 }
 
-/// Whether any other store is open on this database. Call it under the database's write lock.
+/// Whether any other store is open on this database. The caller holds the database's write lock.
 pub(crate) fn has_others(database: &Path, own_name: &str) -> io::Result<bool> {
     let own = sign_of(database, own_name);
     let is_locked = |path: &PathBuf| File::open(path).is_ok_and(|file| !matches!(file.try_lock(), Ok(())));
@@ -162,8 +161,8 @@ fn signs(database: &Path) -> io::Result<Vec<PathBuf>> {
         let is_sign = path
             .file_name()
             .is_some_and(|name| name.as_encoded_bytes().starts_with(prefix.as_encoded_bytes()));
-        // No other file is opened here: closing one of the database's own files would release SQLite's locks on it.
-        // Opening a pipe would block.
+        // Do not open any other file: closing one of the database's own files would release SQLite's locks on
+        // it, and opening a pipe would block.
         if is_sign && path.is_file() {
             signs.push(path);
         }
@@ -175,7 +174,7 @@ fn signs(database: &Path) -> io::Result<Vec<PathBuf>> {
 #[derive(Debug)]
 pub(crate) struct Dead {
     path: PathBuf,
-    /// Held for its lock until the contents of the file are safe elsewhere.
+    /// Kept open for its lock until the content of the file is stored elsewhere.
     _file: File,
 }
 
@@ -184,8 +183,8 @@ impl Dead {
         &self.path
     }
 
-    /// Whether it belongs to the store that registered under this name. No other process can detect that while the
-    /// file is held.
+    /// Whether the file belongs to the store that registered under this name. No other process can determine
+    /// that while this one holds the file.
     pub(crate) fn is_of(&self, database: &Path, name: &str) -> bool {
         self.path == sign_of(database, name)
     }

@@ -1,4 +1,4 @@
-//! The queue of the writer thread: requests that need an answer, and rows that need none.
+//! The queue of the writer thread: writes, whose callers wait for an answer, and rows, for which no caller waits.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,27 +13,28 @@ use crate::error::StoreError;
 use crate::ledger::Row;
 use crate::records::Leftover;
 
-/// Maximum writes in one transaction: enough to make its cost vanish, few enough to answer within milliseconds.
+/// Maximum writes in one transaction: enough to make its cost negligible, and few enough to answer within milliseconds.
 const MAX_WRITES_PER_TRANSACTION: usize = 256;
 
-/// Maximum rows in one transaction, for the same reasons; a row is simpler.
+/// Maximum rows in one transaction. A row costs less than a write.
 const MAX_ROWS_PER_TRANSACTION: usize = 2_048;
 
-/// Maximum time that a row waits to be committed with others. Nothing waits for the row, since it is on the slate,
-/// and a transaction costs as much as the rows of many requests. No reader of the ledger notices the delay.
+/// Maximum time that a row waits to be committed together with others. Nothing waits for the row, because it
+/// is on the slate. A transaction costs as much as the rows of many requests. Readers of the ledger do not
+/// notice the delay.
 const MAX_ROW_DELAY: Duration = Duration::from_millis(50);
 
-/// How often the idle thread checks whether the store's files are still there.
+/// How often the idle thread checks whether the store's files are still in place.
 const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Pause before rows are retried after a failed transaction.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(500);
 
-/// One write request, independent of the type of its answer.
+/// A write request, independent of the type of its result.
 pub(crate) trait Write: Send {
-    /// Performs the write within the open transaction.
+    /// Runs the write in the open transaction.
     fn run(&mut self, session: &Session) -> Result<(), StoreError>;
-    /// Answers the caller after the transaction is committed or has failed.
+    /// Answers the caller after the transaction was committed or has failed.
     fn answer(self: Box<Self>, failure: Option<&StoreError>);
 }
 
@@ -41,7 +42,7 @@ pub(crate) trait Write: Send {
 pub(crate) struct Queue {
     state: Mutex<State>,
     wake: Condvar,
-    /// Room for writes. Rows always have room: each has a slot of the slate.
+    /// Limits the number of queued writes. The slots of the slate limit the number of rows.
     room: Arc<Semaphore>,
     failing: AtomicBool,
 }
@@ -50,14 +51,14 @@ pub(crate) struct Queue {
 struct State {
     writes: VecDeque<Waiting>,
     rows: VecDeque<Row>,
-    /// When the rows are to be written.
+    /// When the rows must be written.
     due: Option<Instant>,
-    /// When the thread checks whether a failed store or slate works again, even with nothing to write.
+    /// When the thread checks whether a failed store or slate works again, even if there is nothing to write.
     look: Option<Instant>,
     closing: bool,
     closers: Vec<oneshot::Sender<()>>,
     failure: Option<StoreError>,
-    /// What the thread could not commit by its end.
+    /// What the thread could not commit before it ended.
     leftover: Leftover,
 }
 
@@ -72,7 +73,7 @@ pub(crate) struct Work {
     pub(crate) rows: Vec<Row>,
     /// Whether the queue accepts no more work.
     pub(crate) is_closing: bool,
-    /// Whether it is also empty.
+    /// Whether the queue is also empty.
     pub(crate) is_last: bool,
 }
 
@@ -99,12 +100,12 @@ impl Queue {
         Ok(())
     }
 
-    /// Queues a row. After the thread has ended, the row is returned: it stays on the slate, where the next start
-    /// finds it.
+    /// Queues a row. If the thread has ended, the row is returned. It remains on the slate, where the next
+    /// start finds it.
     pub(crate) fn push(&self, row: Row) -> Option<Row> {
         let mut state = self.lock();
         if state.closing && self.room.is_closed() {
-            // Its slot stays taken, so that the slate is kept.
+            // The slot remains taken, so that the slate is kept.
             return Some(row);
         }
         state.rows.push_back(row);
@@ -116,7 +117,7 @@ impl Queue {
         None
     }
 
-    /// Has the thread soon write what changed besides the rows, together with the next rows.
+    /// Makes the thread write other changes soon, together with the next rows.
     pub(crate) fn set_due(&self) {
         let mut state = self.lock();
         if state.due.is_none() {
@@ -126,7 +127,7 @@ impl Queue {
         }
     }
 
-    /// Closes the queue to writes. The receiver is notified when the thread has ended.
+    /// Closes the queue for writes. The receiver is notified when the thread has ended.
     pub(crate) fn close(&self) -> Option<oneshot::Receiver<()>> {
         let (sender, receiver) = oneshot::channel();
         let mut state = self.lock();
@@ -145,7 +146,7 @@ impl Queue {
         self.room.is_closed()
     }
 
-    /// Waits for work, or until it is time to check the files.
+    /// Waits for work, or until the files must be checked.
     pub(crate) fn next(&self) -> Work {
         let mut state = self.lock();
         let files = Instant::now() + FILE_CHECK_INTERVAL;
@@ -165,7 +166,7 @@ impl Queue {
         let writes = state.writes.len().min(MAX_WRITES_PER_TRANSACTION);
         let writes = state.writes.drain(..writes).map(|waiting| waiting.write).collect();
         state.look = state.look.filter(|look| Instant::now() < *look);
-        // Rows that are not due yet are written too, unless they rest after a failure.
+        // Also write rows that are not due yet, unless they wait after a failure.
         let rests = state.failure.is_some() && state.due.is_some_and(|due| Instant::now() < due);
         let rows = if rests && !state.closing { 0 } else { state.rows.len().min(MAX_ROWS_PER_TRANSACTION) };
         let rows: Vec<Row> = state.rows.drain(..rows).collect();
@@ -176,7 +177,7 @@ impl Queue {
         Work { writes, rows, is_closing: state.closing, is_last }
     }
 
-    /// Puts back rows that could not be committed; they are retried after a pause.
+    /// Returns rows to the queue that could not be committed. They are retried after a pause.
     pub(crate) fn put_back(&self, rows: Vec<Row>) {
         let mut state = self.lock();
         for row in rows.into_iter().rev() {
@@ -185,7 +186,7 @@ impl Queue {
         state.due = Some(Instant::now() + PAUSE_AFTER_FAILURE);
     }
 
-    /// Wakes the thread again after a pause, even with nothing to write.
+    /// Wakes the thread after a pause, even if there is nothing to write.
     pub(crate) fn look_again(&self) {
         let mut state = self.lock();
         if state.look.is_none() {
@@ -195,7 +196,7 @@ impl Queue {
         }
     }
 
-    /// Notes the result of the last transaction. Returns whether it differs from the previous one.
+    /// Records the result of the last transaction. Returns whether it differs from the previous one.
     pub(crate) fn note(&self, failure: Option<StoreError>) -> bool {
         self.failing.store(failure.is_some(), Ordering::Release);
         let mut state = self.lock();
@@ -209,12 +210,12 @@ impl Queue {
         self.failing.load(Ordering::Acquire)
     }
 
-    /// Why the last transaction failed, if it did.
+    /// Returns why the last transaction failed, if it did.
     pub(crate) fn failure(&self) -> Option<StoreError> {
         self.lock().failure.clone()
     }
 
-    /// Number of waiting writes and rows.
+    /// Returns the numbers of waiting writes and rows.
     pub(crate) fn waiting(&self) -> (usize, usize) {
         let state = self.lock();
         (state.writes.len(), state.rows.len())
@@ -229,20 +230,20 @@ impl Queue {
         std::mem::take(&mut state.rows)
     }
 
-    /// Notes what became of the remaining rows. Returns the callers that wait for the end.
+    /// Records what became of the remaining rows. Returns the callers that wait for the end.
     pub(crate) fn left(&self, leftover: Leftover) -> Vec<oneshot::Sender<()>> {
         let mut state = self.lock();
         state.leftover = leftover;
         std::mem::take(&mut state.closers)
     }
 
-    /// Returns what the thread could not commit; zero before its end.
+    /// Returns what the thread could not commit; all counts are zero before its end.
     pub(crate) fn leftover(&self) -> Leftover {
         self.lock().leftover
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // It is consistent after every single operation, so a panic elsewhere cannot have left it inconsistent.
+        // The state is consistent after every single operation, so a panic elsewhere cannot have corrupted it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

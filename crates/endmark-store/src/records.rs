@@ -1,45 +1,44 @@
-//! Plain records that are written and read, in the units of PC-7 (lengths and offsets in bytes).
+//! Records as they are written and read, in the units of PC-7 (lengths and offsets in bytes).
 
 use crate::error::StoreError;
 
-/// Reason of a recovery that was not attempted because the mode is `warn` (PC-7).
+/// The reason if the mode `warn` prevented a recovery (PC-7).
 pub const LEFT_BY_WARN: &str = "the mode is `warn`, which only watches and reports";
 
-/// Reason of a recovery that is not attempted for the last request of a session, which the gateway itself limits
-/// (CX-7).
+/// The reason if a recovery was not attempted because the gateway itself limited the last request of a session (CX-7).
 pub const LEFT_BY_CLOSING_LIMIT: &str =
     "the reply reached the limit that Endmark gives the last request of a session whose budget is used up";
 
-/// Reason of a recovery that was not attempted because the client set the limit itself (PC-7).
+/// The reason if a recovery was not attempted because the client had set the limit (PC-7).
 pub const LEFT_BY_OWN_LIMIT: &str = "the reply reached the limit that the client set itself, which the mode `auto` takes for what the client wants";
 
-/// The handle of a durable intent, from [`Recorder::begin_cut`](crate::Recorder::begin_cut) until it is settled.
+/// Identifies a durable intent, from [`Recorder::begin_cut`](crate::Recorder::begin_cut) until it is settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CutId(pub(crate) i64);
 
 impl CutId {
-    /// The intent's number in `open_recoveries`. No number is used twice.
+    /// Returns the intent's number in `open_recoveries`. Numbers are not reused.
     pub fn number(self) -> i64 {
         self.0
     }
 }
 
-/// A reply that was just judged to be cut, before any recovery.
+/// A reply that was judged to be cut, before any recovery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CutStarted {
     /// The id that the client sees in `x-endmark-request`.
     pub request_id: String,
     /// The part of the reply: a choice, or a tool call of a choice.
     pub slot: String,
-    /// The task header, else the session (PC-7).
+    /// The task named in the header, or otherwise the session (PC-7).
     pub task_id: String,
-    /// The turn header, else the number of assistant messages in the request plus one (PC-7).
+    /// The turn in the header, or otherwise the number of assistant messages in the request plus one (PC-7).
     pub turn_number: u32,
-    /// PC-1's index in bytes; `None` if no grammar could determine it.
+    /// The index of the cut in bytes (PC-1); `None` if no grammar could determine it.
     pub truncation_index: Option<u64>,
-    /// The cut reply's length in bytes.
+    /// The length of the cut reply in bytes.
     pub initial_chunk_length: u64,
-    /// The model's name as the client wrote it.
+    /// The model's name as the client sent it.
     pub model: String,
     /// The upstream's name.
     pub provider: String,
@@ -47,17 +46,17 @@ pub struct CutStarted {
     pub cut_kind: String,
 }
 
-/// Whether the client got the whole reply (PC-7).
+/// Whether the client got the complete reply (PC-7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FinalStatus {
-    /// Delivered whole, also after correction.
+    /// The complete reply was delivered, perhaps after a correction.
     Resolved,
-    /// Everything else.
+    /// Any other outcome.
     Exhausted,
 }
 
 impl FinalStatus {
-    /// The literal in the table.
+    /// Returns the word in the table.
     pub fn name(self) -> &'static str {
         match self {
             Self::Resolved => "RESOLVED",
@@ -65,7 +64,7 @@ impl FinalStatus {
         }
     }
 
-    /// Reads the literal, in either case.
+    /// Parses the word, in upper or lower case.
     pub fn parse(name: &str) -> Option<Self> {
         [Self::Resolved, Self::Exhausted].into_iter().find(|status| status.name().eq_ignore_ascii_case(name))
     }
@@ -74,11 +73,11 @@ impl FinalStatus {
 /// How a cut reply ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CutSettled {
-    /// Whether the whole reply was delivered.
+    /// Whether the complete reply was delivered.
     pub final_status: FinalStatus,
     /// Number of continuation calls.
     pub resume_attempts: u32,
-    /// The value of `x-endmark-outcome`, or a finer one.
+    /// The outcome as in `x-endmark-outcome`, or a more specific one.
     pub outcome: String,
     /// The style of the last seam, if there is one.
     pub seam_style: Option<String>,
@@ -88,20 +87,20 @@ pub struct CutSettled {
     pub extra_output_tokens: u64,
     /// Reason of the outcome, in one sentence.
     pub reason: String,
-    /// The reply as it was received; each `ordinal` occurs once.
+    /// The received pieces of the reply; each `ordinal` occurs once.
     pub pieces: Vec<Piece>,
 }
 
 /// A part of a reply, as one upstream call returned it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Piece {
-    /// 0 for the cut reply, higher numbers for its continuations.
+    /// 0 for the cut reply, and higher numbers for its continuations.
     pub ordinal: u32,
-    /// How it was requested: the original request, a prefill or a prompt.
+    /// How the piece was requested: by the original request, a prefill or a prompt.
     pub strategy: String,
-    /// Its length in bytes, before anything was dropped at the seam.
+    /// Length of the piece in bytes, before anything was dropped at the seam.
     pub received_bytes: u64,
-    /// How its stream ended.
+    /// How the stream of the piece ended.
     pub ending: String,
     /// The stop reason that the provider reported, if any.
     pub stop: Option<String>,
@@ -109,24 +108,24 @@ pub struct Piece {
     pub judged: String,
     /// Reason of the verdict, in one sentence.
     pub why: String,
-    /// Offset in bytes at which this piece begins in the joined text.
+    /// Offset in bytes at which the piece begins in the joined text.
     pub seam_at: Option<u64>,
-    /// How it was joined.
+    /// How the piece was joined.
     pub seam_style: Option<String>,
     /// Bytes dropped at the seam, on both sides.
     pub dropped_bytes: u64,
     /// Confidence in the seam, from 0 to 1.
     pub confidence: Option<f64>,
-    /// Fingerprint of its text, as [`sha256_hex`](crate::sha256_hex) returns it.
+    /// Fingerprint of the text, as returned by [`sha256_hex`](crate::sha256_hex).
     pub sha256: String,
-    /// Its text; `None` unless `[store_policy] keep_text` is on, which the caller checks.
+    /// The text; `None` unless `[store_policy] keep_text` is enabled, which the caller checks.
     pub text: Option<String>,
 }
 
-/// A row of `partial_completion_log`, with the other data about the reply.
+/// A row of `partial_completion_log`, with other data about the reply.
 ///
 /// If other software wrote the row, the other text fields are empty.
-// Fields: one for each column of the log.
+// Fields: each corresponds to a column of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogRow {
     /// The row's number.
@@ -141,7 +140,7 @@ pub struct LogRow {
     pub initial_chunk_length: Option<i64>,
     /// See [`CutSettled::resume_attempts`].
     pub resume_attempts: i64,
-    /// Whether the whole reply was delivered.
+    /// Whether the complete reply was delivered.
     pub final_status: FinalStatus,
     /// Time at which the outcome was known, as `YYYY-MM-DD HH:MM:SS` in UTC.
     pub timestamp: String,
@@ -167,7 +166,7 @@ pub struct LogRow {
     pub reason: String,
 }
 
-/// A piece with the row it belongs to.
+/// A piece with the number of its row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoggedPiece {
     /// The row's number.
@@ -176,17 +175,17 @@ pub struct LoggedPiece {
     pub piece: Piece,
 }
 
-/// The record of one row, or of every cut part of one request.
+/// The record of one row, or of all cut parts of one request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recovery {
     /// The rows, oldest first.
     pub rows: Vec<LogRow>,
-    /// Their pieces, by row and ordinal.
+    /// The pieces of the rows, by row and ordinal.
     pub pieces: Vec<LoggedPiece>,
 }
 
 impl Recovery {
-    /// The pieces of one of the rows, in the order they were received.
+    /// Returns the pieces of one row, in the order in which they were received.
     pub fn pieces_of(&self, log_id: i64) -> impl Iterator<Item = &Piece> {
         self.pieces.iter().filter(move |logged| logged.log_id == log_id).map(|logged| &logged.piece)
     }
@@ -199,7 +198,7 @@ pub struct Health {
     pub schema: u32,
     /// Unsettled intents of all processes.
     pub open_cuts: u64,
-    /// Transactions this process has committed since it opened the store.
+    /// Transactions that this process has committed since it opened the store.
     pub commits: u64,
     /// Write requests answered by those transactions.
     pub writes: u64,
@@ -210,45 +209,45 @@ pub struct Health {
 pub struct Condition {
     /// Why the last transaction failed, if it did.
     pub failure: Option<StoreError>,
-    /// Whether calls under way cannot be noted beside the store, so that a kill would lose them.
+    /// Whether the slate does not accept calls in progress, so that a kill would lose them.
     pub calls_not_noted: bool,
     /// Number of times the store was recreated after its files were removed or replaced.
     pub renewals: u64,
-    /// Whether that was within the last minute, so that periodic checks see it.
+    /// Whether the store was recreated within the last minute, so that periodic checks notice it.
     pub renewed_lately: bool,
-    /// Upstream calls under way.
+    /// Upstream calls in progress.
     pub calls_open: u64,
     /// Rows of calls that wait for their commit.
     pub rows_waiting: u64,
-    /// Other waiting writes, including records of cut replies that are kept for later.
+    /// Other waiting writes, including records of cut replies that are retried later.
     pub writes_waiting: u64,
     /// Transactions committed since the store was opened.
     pub commits: u64,
-    /// Failed transactions and failed moves of the write-ahead log.
+    /// Failed transactions, and failed attempts to move the write-ahead log.
     pub failures: u64,
     /// Rows of calls committed.
     pub rows_committed: u64,
-    /// Calls that have no row and will never have one.
+    /// Calls that have no row and will not get one.
     pub rows_lost: u64,
-    /// Cut replies that have no record and will never have one.
+    /// Cut replies that have no record and will not get one.
     pub cuts_lost: u64,
-    /// Calls that could not be noted: a kill at that time would have lost them.
+    /// Calls that the slate did not accept: a kill at that time would have lost them.
     pub calls_unnoted: u64,
 }
 
 /// What a closed store could not commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Leftover {
-    /// Rows of calls on the slate: the next start commits them.
+    /// Rows of calls on the slate, which the next start commits.
     pub rows_left: u64,
-    /// Rows of calls that neither the store nor its slate accepted: they are lost.
+    /// Rows of calls that are lost, because neither the store nor its slate accepted them.
     pub rows_lost: u64,
-    /// Cut replies whose records the store did not accept: they are lost.
+    /// Cut replies whose records are lost, because the store did not accept them.
     pub cuts_lost: u64,
 }
 
 impl Condition {
-    /// Whether every record is written, and was for the last minute.
+    /// Whether every record is being written, and has been for the last minute.
     pub fn is_sound(&self) -> bool {
         self.failure.is_none() && !self.calls_not_noted && !self.renewed_lately
     }

@@ -1,23 +1,23 @@
-//! The newest requests that a gateway answered with its own error before any upstream call. They cost nothing, so
-//! they are kept only in memory: a flood of them must not fill the store.
+//! The newest requests that a gateway answered with its own error before any upstream call. They cost
+//! nothing, and a flood of them must not fill the store, so they are kept only in memory.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::scrub::Record;
 
-/// Maximum number of requests kept; older ones are dropped.
+/// Maximum number of kept requests; older ones are dropped.
 const MAX_REFUSALS: usize = 1_000;
 
-/// Maximum number of bytes kept of a text that a client chose.
+/// Maximum number of bytes of a text from the client.
 const MAX_TEXT_BYTES: usize = 500;
 
 /// A request that the gateway refused.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RefusedRequest {
-    /// Time of the refusal, as [`utc`](crate::utc) writes it.
+    /// Time of the refusal, in the format of [`utc`](crate::utc).
     pub at: String,
-    /// Its id.
+    /// The id of the request.
     pub request_id: String,
     /// The HTTP status of the response.
     pub status: u16,
@@ -25,13 +25,13 @@ pub struct RefusedRequest {
     pub kind: String,
     /// The message of the error.
     pub message: String,
-    /// The model that it names; empty if it is not known.
+    /// The model that the request names; empty if unknown.
     pub model: String,
-    /// The upstream that it is for; empty if it is not known.
+    /// The upstream that the request is for; empty if unknown.
     pub upstream: String,
     /// The client; `None` without a credential.
     pub credential: Option<String>,
-    /// Hash of the session; empty if it is not known.
+    /// Hash of the session; empty if unknown.
     pub session: String,
 }
 
@@ -52,12 +52,12 @@ impl Record for RefusedRequest {
     }
 }
 
-/// The newest refused requests, the oldest first.
+/// The newest refused requests, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals(Mutex<VecDeque<RefusedRequest>>);
 
 impl Refusals {
-    /// Adds a request, with long texts shortened.
+    /// Adds a request. Long texts are shortened.
     pub(crate) fn add(&self, mut refused: RefusedRequest) {
         for text in refused.outside() {
             text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
@@ -70,7 +70,7 @@ impl Refusals {
         all.push_back(refused);
     }
 
-    /// Returns all of them, the oldest first.
+    /// Returns all requests, oldest first.
     pub(crate) fn all(&self) -> Vec<RefusedRequest> {
         self.lock().iter().cloned().collect()
     }

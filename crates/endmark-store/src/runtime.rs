@@ -1,4 +1,4 @@
-//! The async runtime, for callers without one.
+//! Creates an async runtime for callers without one.
 
 use std::future::Future;
 

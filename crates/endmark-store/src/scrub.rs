@@ -1,7 +1,7 @@
-//! Removes secrets from stored texts. Every text from outside passes through here before it is stored.
+//! Removes secrets from stored texts. Every text from outside passes through this module before it is stored.
 //!
-//! Each record lists all of its fields here, so that a new field does not compile until it is decided whether others
-//! may have written it. Hashes, words of a fixed list and names of the configuration are the gateway's own.
+//! Each record type lists all of its fields here, so that a new field does not compile until it is decided
+//! whether it may contain text from others. Hashes, fixed words and names from the configuration are the gateway's own.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ pub trait Scrub: Send + Sync {
     fn scrub<'a>(&self, text: &'a str) -> Cow<'a, str>;
 }
 
-/// Removes nothing: for a program that writes all of its texts itself.
+/// Removes nothing, for a program that writes all of its texts itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoSecrets;
 
@@ -40,7 +40,7 @@ pub(crate) fn clean<R: Record>(mut record: R, secrets: &dyn Scrub) -> R {
 
 /// A record to be stored.
 pub(crate) trait Record {
-    /// Returns its texts that others may have written.
+    /// Returns the texts that others may have written.
     fn outside(&mut self) -> Vec<&mut String>;
 }
 

@@ -1,4 +1,4 @@
-//! The writer: one thread with a bounded queue, group commits and answers.
+//! The writer: one thread with a bounded queue, which commits writes in groups and answers their callers.
 
 mod desk;
 mod renewals;
@@ -22,7 +22,7 @@ use crate::location::StoreLocation;
 use crate::queue::{Queue, Write};
 use crate::records::Leftover;
 
-/// Maximum number of waiting writes. When the queue is full, callers wait for room (a row is a few hundred bytes).
+/// Maximum number of waiting writes. If the queue is full, callers wait. A row needs a few hundred bytes.
 pub(crate) const QUEUE: usize = 1024;
 
 /// Settings that only tests change.
@@ -32,7 +32,7 @@ pub(crate) struct Tuning {
     pub(crate) queue: usize,
 }
 
-/// The writer of a store. Dropping it writes what is queued, then ends the thread.
+/// The writer of a store. Dropping it writes the queued data and then ends the thread.
 pub(crate) struct Writer {
     path: Arc<Path>,
     queue: Arc<Queue>,
@@ -40,7 +40,7 @@ pub(crate) struct Writer {
     counters: Arc<Counters>,
 }
 
-/// Counts of the thread's work since it was started.
+/// Counts of the thread's work since its start.
 #[derive(Default)]
 pub(crate) struct Counters {
     pub(crate) commits: AtomicU64,
@@ -59,12 +59,12 @@ pub(crate) struct Counts {
     pub(crate) rows: u64,
     pub(crate) failures: u64,
     pub(crate) refused_rows: u64,
-    /// Number of times the files were recreated. `renewed_lately` says whether that was within the last minute.
+    /// Number of times the files were recreated, and whether that happened within the last minute.
     pub(crate) renewals: u64,
     pub(crate) renewed_lately: bool,
-    /// Rows left on the slate at the end.
+    /// Rows that remained on the slate at the end.
     pub(crate) rows_left: u64,
-    /// Rows neither committed nor left on the slate at the end.
+    /// Rows that were neither committed nor on the slate at the end.
     pub(crate) rows_lost: u64,
 }
 
@@ -95,7 +95,7 @@ impl Writer {
         Arc::clone(&self.queue)
     }
 
-    /// Runs `work` in the next transaction, and returns once it is committed. The work is done even if the caller
+    /// Runs `work` in the next transaction, and returns after its commit. The work is done even if the caller
     /// stops waiting.
     pub(crate) async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
     where
@@ -108,11 +108,11 @@ impl Writer {
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Closes the queue to writes. Returns when the waiting ones are committed and the write-ahead log is moved into
-    /// the file.
+    /// Closes the queue for writes. Returns after the waiting ones were committed and the write-ahead log was
+    /// moved into the database.
     pub(crate) async fn close(&self) -> Leftover {
         if let Some(through) = self.queue.close() {
-            // An error here means that the thread has ended, which is the goal.
+            // An error means that the thread has ended, which is what this function waits for.
             let _ = through.await;
         }
         self.queue.leftover()
@@ -136,12 +136,12 @@ impl Writer {
         }
     }
 
-    /// Why the last transaction failed, if it did.
+    /// Returns why the last transaction failed, if it did.
     pub(crate) fn failure(&self) -> Option<StoreError> {
         self.queue.failure()
     }
 
-    /// Number of waiting writes and rows.
+    /// Returns the numbers of waiting writes and rows.
     pub(crate) fn waiting(&self) -> (usize, usize) {
         self.queue.waiting()
     }
@@ -151,7 +151,7 @@ impl Drop for Writer {
     fn drop(&mut self) {
         drop(self.queue.close());
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread was reported where it happened; nothing is left to save here.
+            // A panic of the thread was reported where it happened, and there is nothing left to save.
             let _ = thread.join();
         }
     }
@@ -183,7 +183,7 @@ where
             (None, Some(outcome)) => outcome,
             (None, None) => Err(StoreError::Closed),
         };
-        // The caller may have gone away; the commit remains.
+        // The caller may have stopped waiting; the commit is valid anyway.
         let _ = self.reply.send(answer);
     }
 }

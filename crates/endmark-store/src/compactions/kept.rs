@@ -1,4 +1,4 @@
-//! Summaries of conversations in the store, and the sessions of outputs.
+//! Stores summaries of conversations, and the sessions of outputs.
 
 use super::{CondensedIn, KeptSummary};
 use crate::engine::{Session, compactions};
@@ -14,7 +14,7 @@ impl Store {
         self.writer.write(move |session| compactions::of(session, &owner, &first)).await
     }
 
-    /// Keeps a summary for this owner until it was not used for `keep_days` days (0 for ever).
+    /// Keeps a summary for this owner until it has not been used for `keep_days` days (0 means forever).
     pub async fn keep_summary(
         &self,
         owner: &str,
@@ -30,9 +30,9 @@ impl Store {
         Ok(())
     }
 
-    /// Returns a summary of this conversation that another instance made, if there is one of more than `beyond` turns.
-    /// `digests` are the hashes of the conversation's beginnings, as [`KeptSummary::sha256`]. The summary is kept here
-    /// from now on.
+    /// Returns a summary of this conversation by another instance, if there is one that replaces more than
+    /// `beyond` turns. `digests` are the hashes of the conversation's beginnings, as in
+    /// [`KeptSummary::sha256`]. The summary is then also kept by this instance.
     ///
     /// # Errors
     /// [`StoreError`] if the shared database or this instance's file fails.
@@ -50,12 +50,12 @@ impl Store {
         Ok(Some(summary))
     }
 
-    /// Returns the size of the smallest request that was condensed, if any: smaller requests need no lookup.
+    /// Returns the size of the smallest request that was condensed, if any. Smaller requests need no lookup.
     pub async fn least_summarised_bytes(&self) -> Result<Option<u64>, StoreError> {
         self.writer.write(|session| compactions::least_bytes(session)).await
     }
 
-    /// Notes the session in which a kept output was first shortened.
+    /// Records the session in which a kept output was first shortened.
     pub async fn note_output_session(&self, handle: &Handle, session: &str) -> Result<(), StoreError> {
         let (handle, session) = (handle.clone(), session.to_owned());
         let note = move |engine: &Session| compactions::note_session(engine, handle.as_str(), &session);

@@ -1,10 +1,10 @@
-//! SQL statements about the capabilities of an upstream with a model.
+//! SQL statements for the capabilities of an upstream with a model.
 
 use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::engine::Fault;
 
-/// Returns what was last learned about prefill, if anything.
+/// Returns the last known prefill capability, if any.
 pub(crate) fn prefill(connection: &Connection, upstream: &str, model: &str) -> Result<Option<String>, Fault> {
     let prefill = connection
         .prepare_cached("SELECT prefill FROM capabilities WHERE upstream = ?1 AND model = ?2")?
@@ -13,7 +13,7 @@ pub(crate) fn prefill(connection: &Connection, upstream: &str, model: &str) -> R
     Ok(prefill)
 }
 
-/// Stores what was learned, and replaces earlier knowledge.
+/// Stores a capability, and replaces the previous one.
 pub(crate) fn remember(
     connection: &Connection,
     upstream: &str,

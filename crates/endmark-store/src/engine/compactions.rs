@@ -9,11 +9,11 @@ use super::outputs::{SECONDS_A_DAY, unix_seconds};
 use crate::compactions::{CondensedIn, KeptSummary};
 use crate::engine::Fault;
 
-/// Separates items: JSON never contains this character unescaped.
+/// Separates items. JSON never contains this character unescaped.
 const BETWEEN_ITEMS: &str = "\u{1e}";
 
-/// Returns the summaries of conversations with this first turn. They count as used now, with a resolution of one
-/// hour.
+/// Returns the summaries of conversations with this first turn, and marks them as used now. The times of use
+/// have a resolution of one hour.
 pub(crate) fn of(
     connection: &Connection,
     owner: &str,
@@ -48,18 +48,18 @@ pub(crate) fn of(
     Ok(found)
 }
 
-/// Splits the items of a summary, as they are stored.
+/// Splits the stored items of a summary.
 pub(crate) fn items_of(items: &str) -> Vec<String> {
     items.split(BETWEEN_ITEMS).map(str::to_owned).collect()
 }
 
-/// Parses the amounts that a summary dropped, as they are stored.
+/// Parses the stored amounts that a summary dropped.
 pub(crate) fn dropped_of(dropped: &str) -> BTreeMap<String, u64> {
     let counts = dropped.lines().filter_map(|line| line.split_once(' '));
     counts.filter_map(|(kind, count)| Some((kind.to_owned(), count.parse().ok()?))).collect()
 }
 
-/// Keeps a summary, and replaces another one for the same turns.
+/// Stores a summary, and replaces another one for the same turns.
 pub(crate) fn keep(
     connection: &Connection,
     owner: &str,
@@ -104,7 +104,7 @@ pub(crate) fn keep(
     Ok(())
 }
 
-/// Notes the session in which an output was first shortened.
+/// Records the session in which an output was first shortened.
 pub(crate) fn note_session(connection: &Connection, handle: &str, session: &str) -> Result<(), Fault> {
     connection
         .prepare_cached("INSERT OR IGNORE INTO session_outputs (handle, session) VALUES (?1, ?2)")?
@@ -119,7 +119,7 @@ pub(crate) fn least_bytes(connection: &Connection) -> Result<Option<u64>, Fault>
     Ok(least.and_then(|bytes| u64::try_from(bytes).ok()))
 }
 
-/// Deletes summaries that were not used for their retention time. Returns how many.
+/// Deletes summaries whose retention time has passed since their last use. Returns their number.
 pub(crate) fn forget(connection: &Connection) -> Result<u64, Fault> {
     let forgotten = connection
         .prepare_cached("DELETE FROM compactions WHERE keep_days > 0 AND last_used + keep_days * ?1 < ?2")?

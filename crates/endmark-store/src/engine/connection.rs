@@ -1,4 +1,4 @@
-//! Opens the database file: its mode, its write-ahead log, and its busy timeout.
+//! Opens the database file: sets its permissions, its write-ahead log, and its busy timeout.
 
 use std::fs::{self, OpenOptions};
 use std::path::Path;
@@ -9,7 +9,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::error::StoreError;
 
-/// How long a statement waits for other processes' transactions, which take milliseconds.
+/// How long a statement waits for transactions of other processes, which normally take milliseconds.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Opens the database for writing. Creates a missing file with mode 0600.
@@ -20,14 +20,14 @@ pub(crate) fn open_for_writing(path: &Path, busy_timeout: Duration) -> Result<Co
     let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     connection.busy_timeout(busy_timeout).map_err(failed)?;
     use_wal(&connection, busy_timeout).map_err(failed)?;
-    // NORMAL in WAL mode: a commit survives the death of the process, and the file is never damaged. Only a power
-    // failure can lose the newest commits.
+    // In WAL mode, NORMAL means that a commit survives the death of the process and the file is never
+    // damaged. Only a power failure can lose the newest commits.
     connection.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
     connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
     Ok(connection)
 }
 
-/// Opens the database for reading. Creates nothing.
+/// Opens an existing database for reading.
 pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, StoreError> {
     if !path.exists() {
         return Err(StoreError::NoFile { path: path.to_owned() });
@@ -42,8 +42,8 @@ pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Creates the file for its owner alone, or removes other users' permissions. SQLite gives the write-ahead log and
-/// the shared memory the same mode.
+/// Creates the file with permissions for its owner only, or removes the permissions of other users. SQLite
+/// gives the write-ahead log and the shared memory the same permissions.
 fn make_private(path: &Path) -> Result<(), StoreError> {
     let failed = |error| StoreError::of_io(path, &error);
     let mut options = OpenOptions::new();
@@ -51,7 +51,7 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let file = options.open(path).map_err(failed)?;
-    // Checked before the permissions are changed: they may be those of a device that everybody uses.
+    // Check before changing permissions: the path may be a device that everybody uses.
     if !file.metadata().map_err(failed)?.is_file() {
         return Err(StoreError::of_no_file(path));
     }
@@ -67,8 +67,8 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Switches to write-ahead logging. If another connection writes to a database that is not in WAL mode yet, SQLite
-/// fails at once without the busy handler. So this function waits itself.
+/// Switches to write-ahead logging. If the database is not in WAL mode yet and another connection is writing,
+/// SQLite fails at once without calling the busy handler. So this function waits itself.
 fn use_wal(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
     let deadline = Instant::now() + patience;
     loop {

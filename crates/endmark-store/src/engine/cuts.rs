@@ -1,4 +1,4 @@
-//! Cut replies by their outcome: read one by one, or summed by day.
+//! Reads the outcomes of cut replies: individually, or summed by day.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -11,14 +11,15 @@ use crate::engine::sums::Grain;
 use crate::engine::{Fault, Reader};
 use crate::records::LEFT_BY_OWN_LIMIT;
 
-/// Outcomes by the rank that [`REPLIES`] gives them: a reply has the worst outcome of its cut parts. A reply left cut
-/// has two ranks: it is 5 if its client's own limit was the reason for each part that was left cut.
+/// Outcomes in the order of the ranks that [`REPLIES`] assigns. A reply has the worst outcome of its cut
+/// parts. The outcome `cut` has two ranks: it is 5 if the client's own limit was the reason for every part
+/// that was left cut.
 const OUTCOMES: [&str; 8] =
     ["resumed", "corrected", "restarted", "cancelled", "interrupted", "cut", "cut", "exhausted"];
 const INTERRUPTED: usize = 4;
 const AT_OWN_LIMIT: usize = 5;
 
-/// Selects cut replies. The purposes and a condition follow.
+/// Selects cut replies. The purposes and a condition are appended.
 const REPLIES: &str = "SELECT u.upstream, u.model, coalesce(u.cut_kind, ''), (
       SELECT max(CASE outcome WHEN 'resumed' THEN 0 WHEN 'corrected' THEN 1 WHEN 'restarted' THEN 2 WHEN 'cancelled' THEN 3
         WHEN 'interrupted' THEN 4 WHEN 'exhausted' THEN 7 WHEN 'cut' THEN CASE reason WHEN ?1 THEN 5 ELSE 6 END ELSE 0 END)
@@ -30,7 +31,7 @@ const REPLIES: &str = "SELECT u.upstream, u.model, coalesce(u.cut_kind, ''), (
     u.prompt_tokens IS NULL OR u.output_tokens IS NULL, u.started_at
   FROM usage u INDEXED BY ";
 
-/// Counts of cut replies, grouped.
+/// Grouped counts of cut replies.
 #[derive(Default)]
 struct Cuts {
     summaries: HashMap<String, CutSummary>,
@@ -74,7 +75,7 @@ impl Cuts {
         *self.periods.entry((period.to_owned(), outcome)).or_default() += replies;
     }
 
-    /// Adds the sums of days that are wholly within a span. Returns these days.
+    /// Adds the sums of days that lie completely inside a span. Returns these days.
     fn read_sums(
         &mut self,
         connection: &Connection,
@@ -99,7 +100,7 @@ impl Cuts {
         Ok(days)
     }
 
-    /// Adds the replies that a condition selects, by hour.
+    /// Adds the replies that match a condition, by hour.
     fn read(
         &mut self,
         connection: &Connection,
@@ -134,7 +135,7 @@ impl Cuts {
     }
 }
 
-/// Returns the upstream, the model and the kind: the first three columns.
+/// Returns the first three columns: the upstream, the model and the kind.
 fn place<'a>(row: &'a Row<'_>) -> rusqlite::Result<[&'a str; 3]> {
     Ok([row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?, row.get_ref(2)?.as_str()?])
 }
@@ -146,7 +147,7 @@ impl Reader {
         from: &str,
         until: &str,
     ) -> rusqlite::Result<(Vec<CutSummary>, Vec<CutPeriod>)> {
-        // All in one transaction: a day may be summed meanwhile.
+        // Read everything in one transaction, because a day may be summed meanwhile.
         let moment = self.connection().unchecked_transaction()?;
         let cuts = between(self.connection(), from, until)?;
         moment.finish()?;
@@ -184,14 +185,14 @@ fn between(connection: &Connection, from: &str, until: &str) -> rusqlite::Result
         let condition = "usage_cut WHERE u.started_at >= ?2 AND u.started_at < ?3";
         cuts.read(connection, condition, params![LEFT_BY_OWN_LIMIT, since, until], |_| true)?;
     }
-    // Calls of summed days that were written later.
+    // These calls belong to summed days, but were written later.
     let condition = "usage_unsummed WHERE u.is_summed = 0 AND u.started_at >= ?2 AND u.started_at < ?3";
     cuts.read(connection, condition, params![LEFT_BY_OWN_LIMIT, from, until], |day| days.contains(day))?;
     Ok(cuts)
 }
 
-/// Sums the cut replies of one day that ended a day ago or earlier, and whose calls are all summed. Returns whether
-/// there was one.
+/// Sums the cut replies of one day, if it ended at least a day ago and all of its calls are summed. Returns
+/// whether there was such a day.
 pub(crate) fn step(connection: &Connection) -> Result<bool, Fault> {
     step_before(connection, "date('now', '-1 day')")
 }
@@ -244,7 +245,7 @@ pub(super) fn are_wrong(connection: &Connection, day: &str) -> rusqlite::Result<
     Ok(written.summaries != read.summaries)
 }
 
-/// Deletes the sums of a day, to which a call was added.
+/// Deletes the sums of a day, because a call was added to it.
 pub(super) fn forget_day(connection: &Connection, day: &str) -> rusqlite::Result<()> {
     connection.prepare_cached("DELETE FROM cut_sums WHERE day = ?1")?.execute([day]).map(|_| ())
 }

@@ -10,13 +10,13 @@ use endmark_context::read::{
 use super::KeptOutput;
 use crate::error::StoreError;
 
-/// Error of reading a part of a kept output.
+/// Error when a part of a kept output is read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The part does not exist or cannot be capped.
     #[error(transparent)]
     Excerpt(#[from] ExcerptError),
-    /// The store cannot deliver it.
+    /// The store cannot read it.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -34,8 +34,8 @@ impl From<CapError> for ReadError {
 }
 
 impl KeptOutput<'_> {
-    /// Returns a part of the output within the limits. Pages and bytes are returned unchanged; lines and values are
-    /// capped like an output. It blocks.
+    /// Returns a part of the output within the limits. Pages and bytes are returned unchanged; lines and
+    /// values are capped like an output. This function blocks.
     ///
     /// # Errors
     /// [`ReadError`] if the part does not exist, the limits leave no room, or the store fails.
@@ -64,7 +64,7 @@ impl KeptOutput<'_> {
         }
     }
 
-    /// Returns the picked lines after the first `behind` line breaks.
+    /// Returns the selected lines after the first `behind` line breaks.
     fn picked(&self, behind: u64, mut picking: Picking) -> Result<Excerpt, ReadError> {
         let mut failure = None;
         self.lines_from(behind, |number, line| {

@@ -1,4 +1,4 @@
-//! Errors of SQL statements, and their conversion to errors of the store.
+//! Errors of SQL statements, and their conversion to store errors.
 
 use std::path::Path;
 
@@ -10,11 +10,11 @@ use crate::records::CutId;
 /// Error of a statement, before the file is known.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// SQLite reports an error.
+    /// SQLite reported an error.
     Sqlite(rusqlite::Error),
     /// The intent does not exist.
     NoSuchCut(CutId),
-    /// Kept outputs may not take more room, and none of them may be removed.
+    /// Kept outputs have reached their quota, and nothing may be removed.
     NoRoom {
         /// Maximum total size of the kept outputs.
         max_bytes: u64,

@@ -1,4 +1,5 @@
-//! An output that was fetched from the shared database, in a store in memory, so that it is read like any other.
+//! An output fetched from the shared database. It is placed in an in-memory store, so that it is read like
+//! any other output.
 
 use std::path::Path;
 
@@ -30,7 +31,7 @@ impl Reader {
         Ok(Self::on(connection, path))
     }
 
-    /// Whether this file has the output, and it has not expired.
+    /// Whether this file contains the output, and the output has not expired.
     pub(crate) fn has_output(&self, handle: &Handle) -> Result<bool, StoreError> {
         outputs::is_kept(self.connection(), handle.as_str()).map_err(|error| self.failed(&error))
     }

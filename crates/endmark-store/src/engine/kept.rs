@@ -11,43 +11,44 @@ use crate::engine::outputs::has_expired;
 use crate::error::StoreError;
 use crate::outputs::Handle;
 
-/// A kept output of its requesting owner. It blocks, as its reader does.
+/// A kept output of the requesting owner. Reading it blocks.
 #[derive(Debug)]
 pub struct KeptOutput<'a> {
     reader: &'a Reader,
     handle: Handle,
-    /// The format it was treated as.
+    /// The format as which it was capped.
     pub format: String,
     /// Number of bytes.
     pub bytes: u64,
-    /// Number of lines, including a last one without a line break.
+    /// Number of lines. A last line without a line break counts.
     pub lines: u64,
 }
 
-/// A part of an output.
+/// A piece of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputPiece {
-    /// Offset in bytes at which it begins.
+    /// The offset of the piece in bytes.
     pub first_byte: u64,
-    /// Number of line breaks before it.
+    /// Number of line breaks before the piece.
     pub first_line: u64,
     /// The bytes.
     pub bytes: Vec<u8>,
 }
 
 impl Reader {
-    /// Returns the output with this handle (CX-5). [`StoreError::NoOutput`] if it does not exist or has another
-    /// owner; [`StoreError::ExpiredOutput`] if it was not used for longer than its retention time.
+    /// Returns the output with this handle (CX-5). Fails with [`StoreError::NoOutput`] if it does not exist
+    /// or has another owner, and with [`StoreError::ExpiredOutput`] if its retention time has passed since
+    /// its last use.
     pub fn output(&self, handle: &Handle, owner: &str) -> Result<KeptOutput<'_>, StoreError> {
         self.output_where("owner = ?2", handle, owner)
     }
 
-    /// Returns the output of any client of a gateway: for a caller that can read the store's file anyway.
+    /// Returns the output of any client of a gateway. Only for callers that can read the store's file anyway.
     pub fn output_of_a_client(&self, handle: &Handle) -> Result<KeptOutput<'_>, StoreError> {
         self.output_where("owner LIKE ?2 || '%'", handle, CLIENT)
     }
 
-    /// Returns the error for a missing output: it was removed to make room, or it is unknown.
+    /// Returns the error for a missing output: it was removed to make room, or is unknown.
     fn absent(&self, is_owner: &str, handle: &Handle, owner: &str) -> StoreError {
         let sql = format!("SELECT EXISTS (SELECT 1 FROM removed_outputs WHERE handle = ?1 AND {is_owner})");
         let removed = self.connection().query_row(&sql, params![handle.as_str(), owner], |row| row.get(0));
@@ -94,7 +95,7 @@ impl Reader {
 }
 
 impl KeptOutput<'_> {
-    /// Passes pieces to `take`, from the piece that holds this byte, until it stops.
+    /// Passes pieces to `take` until it stops, starting with the piece that contains this byte.
     pub fn pieces_from_byte(
         &self,
         byte: u64,
@@ -103,17 +104,18 @@ impl KeptOutput<'_> {
         self.pieces("first_byte", byte, take)
     }
 
-    /// Passes pieces to `take`, from the piece in which a line begins. Lines count from 0.
+    /// Passes pieces to `take` until it stops, starting with the piece in which a line begins. Lines are
+    /// counted from 0.
     pub fn pieces_from_line(
         &self,
         line: u64,
         take: impl FnMut(OutputPiece) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        // The line before it ends in the last piece that has fewer line breaks before it.
+        // The preceding line ends in the last piece that has fewer line breaks before it.
         self.pieces("first_line", line.saturating_sub(1), take)
     }
 
-    /// Returns the bytes of this range, as far as they exist.
+    /// Returns the bytes in this range, as far as they exist.
     pub fn read(&self, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
         let mut bytes = Vec::new();
         self.pieces_from_byte(range.start, |piece| {
@@ -138,7 +140,7 @@ impl KeptOutput<'_> {
     ) -> Result<(), StoreError> {
         let failed = |error: rusqlite::Error| self.reader.failed(&error);
         let from = integer(from);
-        // Of several pieces without a line break, the first one is meant.
+        // If several pieces contain no line break, the first of them is the right one.
         let sql = format!(
             "SELECT first_byte, first_line, bytes, content FROM output_pieces WHERE handle = ?1 AND ordinal >=
                coalesce((SELECT min(ordinal) FROM output_pieces WHERE handle = ?1 AND {column} =

@@ -1,4 +1,4 @@
-//! SQL statements for keys. They see only the hash of a secret.
+//! SQL statements for keys. They contain only hashes of secrets.
 
 use endmark_context::budget::RateLimits;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};

@@ -1,10 +1,9 @@
 //! Timestamps in the format of the tables.
 
-/// Returns a timestamp in UTC with milliseconds, as `strftime('%Y-%m-%d %H:%M:%f', …)` writes it, from milliseconds
-/// since 1970.
+/// Converts milliseconds since 1970 to a timestamp in UTC, as `strftime('%Y-%m-%d %H:%M:%f', …)` writes it.
 ///
-/// SQLite could format it in the statement, but parses the pattern again for each row, which takes a tenth of the
-/// row's time. The formatter of the standard library takes 3,000 instructions.
+/// SQLite could format the timestamp in the statement, but it would parse the pattern again for each row,
+/// which takes a tenth of the row's time. The standard library's formatter takes 3,000 instructions.
 pub fn utc(milliseconds: u64) -> String {
     let (seconds, millisecond) = (milliseconds / 1_000, milliseconds % 1_000);
     let (minutes, second) = (seconds / 60, seconds % 60);
@@ -35,15 +34,15 @@ pub fn utc(milliseconds: u64) -> String {
     moment
 }
 
-/// Returns such a timestamp in RFC 3339: `2026-11-27 08:45:58.194` becomes `2026-11-27T08:45:58.194Z`.
+/// Converts such a timestamp to RFC 3339: `2026-11-27 08:45:58.194` becomes `2026-11-27T08:45:58.194Z`.
 pub fn with_zone(utc: &str) -> String {
     format!("{}Z", utc.replacen(' ', "T", 1))
 }
 
-/// Returns year, month and day of a day, counted from 1970-01-01, in the Gregorian calendar.
+/// Converts a number of days since 1970-01-01 to year, month and day in the Gregorian calendar.
 ///
-/// Years that begin in March have their leap day at the end, so the lengths of the months before it never change:
-/// periods of five months with 153 days. Four hundred years have 146,097 days.
+/// The calculation uses years that begin in March. Their leap day is at the end, so the months before it
+/// always have the same lengths: periods of five months with 153 days. Four hundred years have 146,097 days.
 fn date(days: u64) -> (u64, u64, u64) {
     const FROM_MARCH_OF_YEAR_0: u64 = 719_468;
     let days = days + FROM_MARCH_OF_YEAR_0;
@@ -71,7 +70,7 @@ mod tests {
             let of_sqlite: String = statement.query_row([milliseconds], |row| row.get(0)).unwrap();
             assert_eq!(utc(milliseconds.unsigned_abs()), of_sqlite, "{milliseconds}");
         };
-        // The first and the last millisecond of each day of four centuries, and times in between.
+        // Test the first and the last millisecond of each day in four centuries, and times in between.
         for day in 0..146_097 {
             same(day * 86_400_000);
             same(day * 86_400_000 + 86_399_999);

@@ -1,4 +1,4 @@
-//! Prepares an opened database before anything else is written into it.
+//! Prepares an opened database before any other data is written.
 
 use std::io;
 use std::path::Path;
@@ -10,9 +10,9 @@ use crate::error::StoreError;
 use crate::ledger::slate;
 use crate::owner;
 
-/// Migrates the database, calls `identify`, settles what dead processes left open, and calls `register`, all under the
-/// database's write lock: of two processes that start at once, one waits for the other. `identify` sees the file before
-/// the calls of dead processes are added.
+/// Migrates the database, calls `identify`, settles what dead processes left open, and calls `register`. The
+/// database's write lock is held throughout, so of two processes that start at the same time, one waits.
+/// `identify` sees the file before the calls of dead processes are added.
 pub(crate) fn move_in<I, T>(
     connection: &mut Connection,
     path: &Path,
@@ -36,7 +36,7 @@ pub(crate) fn move_in<I, T>(
     leases::forget_dead(&transaction, path, &dead).map_err(failed)?;
     let registered = register().map_err(io_failed)?;
     transaction.commit().map_err(failed)?;
-    // The calls on their slates are committed now.
+    // The calls on the slates of dead processes are committed by now.
     for left in dead {
         left.bury().map_err(io_failed)?;
     }

@@ -19,8 +19,8 @@ pub(crate) fn unix_seconds() -> i64 {
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// Opens a row, and deletes expired outputs. A complete output with the same handle is replaced. An incomplete one is
-/// being written by another request, with the same content.
+/// Inserts a row, and deletes expired outputs. A complete output with the same handle is replaced. An
+/// incomplete one is being written by another request, with the same content.
 pub(crate) fn begin(connection: &Connection, output: &NewOutput) -> Result<(), Fault> {
     forget(connection)?;
     connection
@@ -35,7 +35,7 @@ pub(crate) fn begin(connection: &Connection, output: &NewOutput) -> Result<(), F
     Ok(())
 }
 
-/// A piece of an output, as it is stored.
+/// A stored piece of an output.
 pub(crate) struct Piece {
     pub(crate) ordinal: i64,
     pub(crate) first_byte: i64,
@@ -44,7 +44,7 @@ pub(crate) struct Piece {
     pub(crate) content: Vec<u8>,
 }
 
-/// Adds a piece, for which other outputs may be removed. The output counts as used while it is written.
+/// Adds a piece, and removes other outputs if there is not enough room. Writing counts as use of the output.
 pub(crate) fn append(
     connection: &Connection,
     handle: &str,
@@ -87,7 +87,7 @@ pub(crate) fn finish(
     Ok(())
 }
 
-/// Notes that it was used. The database has to know if another instance keeps it.
+/// Records that the output was used. If another instance keeps it, the database must be informed.
 pub(crate) fn touch(connection: &Connection, handle: &str) -> Result<(), Fault> {
     let touched = connection
         .prepare_cached("UPDATE outputs SET last_used = ?2 WHERE handle = ?1")?
@@ -113,7 +113,7 @@ pub(crate) fn discard(connection: &Connection, handle: &str) -> Result<(), Fault
     Ok(())
 }
 
-/// Deletes expired outputs, and outputs that were left incomplete for a day. Returns how many.
+/// Deletes expired outputs, and outputs that have been incomplete for a day. Returns their number.
 pub(crate) fn forget(connection: &Connection) -> Result<u64, Fault> {
     let forgotten = connection
         .prepare_cached(

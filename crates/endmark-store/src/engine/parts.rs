@@ -1,4 +1,4 @@
-//! Parts of a kept output: pages that begin at a line or a record, and numbered lines.
+//! Reads parts of a kept output: pages that begin at a line or a record, and numbered lines.
 
 use std::ops::ControlFlow;
 
@@ -7,25 +7,25 @@ use endmark_context::read::Pages;
 use super::KeptOutput;
 use crate::error::StoreError;
 
-/// Longer lines are delivered in parts.
+/// A line longer than this is passed on in parts.
 const LONGEST_LINE_BYTES: usize = 4 << 20;
 
 /// A page of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputPage {
-    /// Contents of the page.
+    /// The content of the page.
     pub bytes: Vec<u8>,
-    /// Offset in bytes at which it begins.
+    /// The offset of the page in bytes.
     pub first_byte: u64,
 }
 
 impl KeptOutput<'_> {
-    /// Returns the number of pages of at most `most_bytes` bytes: at least one.
+    /// Returns the number of pages of at most `most_bytes` bytes, which is at least one.
     pub fn pages(&self, most_bytes: usize) -> u64 {
         self.in_pages(most_bytes).count()
     }
 
-    /// Returns page number `page`, from 1, of at most `most_bytes` bytes. `None` if there is no such page.
+    /// Returns page `page`, counted from 1, of at most `most_bytes` bytes. `None` if there is no such page.
     pub fn page(&self, page: u64, most_bytes: usize) -> Result<Option<OutputPage>, StoreError> {
         let Some(span) = self.in_pages(most_bytes).span(page, |range| self.read(range))? else {
             return Ok(None);
@@ -37,8 +37,8 @@ impl KeptOutput<'_> {
         Pages { bytes: self.bytes, most_bytes }
     }
 
-    /// Passes lines with their numbers, from 1, and their line breaks to `take`, until it stops. Begins at or before
-    /// the line after `behind` line breaks.
+    /// Passes lines to `take` until it stops, with line numbers from 1. Starts at or before the line after
+    /// `behind` line breaks.
     pub fn lines_from(
         &self,
         behind: u64,
@@ -68,7 +68,7 @@ impl KeptOutput<'_> {
             && let Some(number) = number
             && !waiting.is_empty()
         {
-            // Nothing follows that could be stopped.
+            // Nothing follows, so the result does not matter.
             let _ = take(number, &waiting);
         }
         Ok(())

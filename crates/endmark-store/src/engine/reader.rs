@@ -1,4 +1,4 @@
-//! Reads the log, for people and for tests, over a separate connection that creates nothing.
+//! Reads the log over a separate connection, which creates no files.
 
 pub(in crate::engine) mod calls;
 mod charges;
@@ -25,14 +25,14 @@ pub use requests::{RequestChoices, RequestFilter, RequestPage, RequestRow};
 pub use summary::{CutPeriod, CutSummary, UsageReport, UsageSummary};
 pub use sums::Summed;
 
-/// Reads a store, which a gateway may be writing. It blocks: do not use it in an async task.
+/// Reads a store, even while a gateway is writing it. Reading blocks: do not use it in an async task.
 #[derive(Debug)]
 pub struct Reader {
     connection: Connection,
     path: PathBuf,
 }
 
-/// Selects rows. A missing field matches every row.
+/// Selects rows of the log. An unset field matches every row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogFilter {
     /// Only rows with this status.
@@ -98,8 +98,8 @@ impl Reader {
         self.rows(&sql, &values)
     }
 
-    /// Returns one row (by its number) with its pieces, or all rows of one request (by its id). `None` if there is
-    /// neither.
+    /// Returns one row (by its number) with its pieces, or all rows of one request (by its id). Returns
+    /// `None` if neither exists.
     pub fn show(&self, id: &str) -> Result<Option<Recovery>, StoreError> {
         let mut rows = Vec::new();
         if let Ok(number) = id.parse::<i64>() {
@@ -118,7 +118,7 @@ impl Reader {
         Ok(Some(Recovery { rows, pieces }))
     }
 
-    /// Checks the whole structure of the database. Returns the problems found.
+    /// Checks the structure of the whole database. Returns the problems that were found.
     pub fn check(&self) -> Result<Vec<String>, StoreError> {
         let check = || {
             self.connection
@@ -183,7 +183,7 @@ fn log_row(row: &Row<'_>) -> rusqlite::Result<LogRow> {
         truncation_index: row.get(3)?,
         initial_chunk_length: row.get(4)?,
         resume_attempts: row.get(5)?,
-        // The table's CHECK permits no third value.
+        // The table's CHECK constraint permits no other value.
         final_status: FinalStatus::parse(&status).unwrap_or(FinalStatus::Exhausted),
         timestamp: row.get(7)?,
         request_id: row.get(8)?,

@@ -1,4 +1,4 @@
-//! SQL statements that write cut replies: intent, outcome, and what a dead process left open.
+//! SQL statements that write cut replies: the intent, the outcome, and intents that a dead process left open.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::engine::integers::{integer, natural};
 use crate::owner;
 use crate::records::{CutId, CutSettled, CutStarted, FinalStatus, Piece};
 
-/// Writes a durable intent.
+/// Writes an intent durably.
 pub(crate) fn begin(connection: &Connection, owner: &str, cut: &CutStarted) -> Result<CutId, Fault> {
     connection
         .prepare_cached(
@@ -32,8 +32,8 @@ pub(crate) fn begin(connection: &Connection, owner: &str, cut: &CutStarted) -> R
     Ok(CutId(connection.last_insert_rowid()))
 }
 
-/// Turns an intent of this owner into its row of the log. Returns the row's number. The owner is checked because in a
-/// recreated store the intent's number may belong to another intent.
+/// Converts an intent of this owner to its row of the log. Returns the row's number. The owner is checked,
+/// because in a recreated store the same number may belong to another intent.
 pub(crate) fn settle(
     connection: &Connection,
     owner: &str,
@@ -52,7 +52,7 @@ pub(crate) fn settle(
     Ok(log(connection, &cut, settled)?)
 }
 
-/// Logs a cut reply without an intent. A reply that is logged already keeps its row.
+/// Logs a cut reply without an intent. If the reply is already logged, its row is kept.
 pub(crate) fn log_once(
     connection: &Connection,
     cut: &CutStarted,
@@ -68,8 +68,8 @@ pub(crate) fn log_once(
     }
 }
 
-/// Logs every intent whose owner is dead as `EXHAUSTED`. Returns how many. The caller holds the database's write
-/// lock.
+/// Logs each intent whose owner is dead as `EXHAUSTED`. Returns their number. The caller holds the database's
+/// write lock.
 pub(crate) fn settle_interrupted(connection: &Connection, database: &Path) -> rusqlite::Result<usize> {
     let owners: Vec<String> = connection
         .prepare("SELECT DISTINCT owner FROM open_recoveries")?
@@ -97,7 +97,7 @@ pub(crate) fn open_cuts(connection: &Connection) -> rusqlite::Result<u64> {
     connection.query_row("SELECT count(*) FROM open_recoveries", [], |row| row.get::<_, i64>(0)).map(natural)
 }
 
-/// Deletes rows logged more than `keep_days` days ago. Returns how many.
+/// Deletes rows that were logged more than `keep_days` days ago. Returns their number.
 pub(crate) fn forget(connection: &Connection, keep_days: u32) -> Result<u64, Fault> {
     let forgotten = connection.execute(
         "DELETE FROM partial_completion_log WHERE timestamp < datetime('now', '-' || ?1 || ' days')",

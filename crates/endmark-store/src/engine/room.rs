@@ -1,4 +1,4 @@
-//! Makes room for kept outputs: removes outputs so that all of them stay within their quota.
+//! Removes kept outputs, so that all of them together stay within their quota.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -8,18 +8,18 @@ use super::outputs::{discard, unix_seconds};
 use crate::engine::Fault;
 use crate::engine::integers::natural;
 
-/// Outputs used within this time stay, and so do all outputs of a session that was used within it.
+/// Outputs used within this time are not removed, and neither are the other outputs of a session that was used.
 const IN_USE_SECONDS: i64 = 3_600;
 
-/// When outputs are removed, this part of the quota is freed, so that not every piece has to make room.
+/// Removing outputs frees at least 1/32 of the quota, so that not every new piece causes a removal.
 const FREED_DIVISOR: u64 = 32;
 
-/// Number of outputs looked up at once.
+/// Number of outputs that are looked up at a time.
 const BATCH: u32 = 256;
 
-/// Makes room for `bytes` further bytes of an output. Removes other outputs, each the least recently used one of the
-/// owner with the most bytes. [`Fault::NoRoom`] if that is not enough: nothing is removed for an output that alone
-/// exceeds the quota.
+/// Makes room for `bytes` more bytes of an output. Removes other outputs: each time the least recently used
+/// one of the owner with the most bytes. Fails with [`Fault::NoRoom`] if that is not enough. If the output
+/// alone exceeds the quota, nothing is removed.
 pub(crate) fn make(connection: &Connection, handle: &str, bytes: i64, max_bytes: u64) -> Result<(), Fault> {
     let size = |sql: &str, values: &[&str]| -> rusqlite::Result<u64> {
         let read = |row: &Row<'_>| row.get::<_, i64>(0);
@@ -72,17 +72,17 @@ struct Candidates<'a> {
     of_owners: HashMap<String, OwnerCandidates>,
 }
 
-/// The removable outputs of one owner that were looked up so far.
+/// The removable outputs of one owner that have been looked up so far.
 #[derive(Default)]
 struct OwnerCandidates {
     waiting: VecDeque<(String, u64)>,
-    /// Time of last use and handle of the output that was looked up last.
+    /// The last use and the handle of the output that was looked up last.
     last: (i64, String),
     is_exhausted: bool,
 }
 
 impl Candidates<'_> {
-    /// Returns the least recently used output of the owner with the most bytes: owner, handle and size.
+    /// Returns the least recently used output of the owner with the most bytes, as owner, handle and size.
     fn next(&mut self) -> rusqlite::Result<Option<(String, String, u64)>> {
         let mut statement =
             self.connection.prepare_cached("SELECT owner FROM output_owners ORDER BY bytes DESC")?;

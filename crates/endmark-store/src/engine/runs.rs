@@ -101,7 +101,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Marks every run whose supervisor is dead, and returns how many. The caller holds the database's write lock.
+/// Marks every run whose supervisor is dead, and returns their number. The caller holds the database's write lock.
 pub(crate) fn mark_lost(connection: &Connection, database: &Path) -> rusqlite::Result<usize> {
     let (state, reason, name, message) = LOST;
     let open = "state NOT IN ('succeeded', 'released', 'failed')";
@@ -142,7 +142,7 @@ pub(crate) fn take_up(connection: &Connection, owner: &str, id: &str) -> Result<
     Ok(taken == 1)
 }
 
-/// Deletes runs that ended more than `keep_days` days ago, with their events. Returns how many.
+/// Deletes runs that ended more than `keep_days` days ago, with their events. Returns their number.
 pub(crate) fn forget(connection: &Connection, keep_days: u32) -> Result<u64, Fault> {
     let forgotten = connection
         .execute("DELETE FROM runs WHERE ended_at < datetime('now', '-' || ?1 || ' days')", [keep_days])?;

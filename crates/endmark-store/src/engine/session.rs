@@ -18,31 +18,31 @@ use crate::error::StoreError;
 use crate::leases::{BudgetKey, LeasedAmount, LeasedCall, Leases};
 use crate::owner::Owner;
 
-/// Capacity of the statement cache: more than the writer uses.
+/// Capacity of the statement cache, which is more than the writer needs.
 const PREPARED_STATEMENTS: usize = 128;
 
-/// Pages of the write-ahead log after which it is moved into the database: four megabytes, SQLite's own default.
+/// Number of pages after which the write-ahead log is moved into the database: four megabytes, SQLite's own default.
 const MAX_JOURNAL_PAGES: i32 = 1_000;
 
-/// An open session of the engine. The modules of this folder implement its operations. The rest of the crate sees a
-/// transaction that is begun, filled and committed.
+/// An open session of the engine. The modules of this folder implement its operations. The rest of the crate
+/// begins, fills and commits transactions.
 pub(crate) struct Session {
     connection: Connection,
     path: Arc<Path>,
-    /// Pages in the write-ahead log, as SQLite last reported.
+    /// Number of pages in the write-ahead log, as SQLite last reported.
     journal_pages: Arc<AtomicI32>,
 }
 
-/// Outcome of writing the row of a call.
+/// The result of writing the row of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Recorded {
-    /// It is in the transaction, or was in the table before.
+    /// The row is in the transaction, or was already in the table.
     Kept,
-    /// The table rejects it, for this reason. If it were kept, it would block all other rows forever.
+    /// The table rejects the row for this reason. Retrying it would block all other rows forever.
     Refused(String),
 }
 
-/// For the functions of this folder, which take the connection itself.
+/// Gives the functions of this folder access to the connection.
 impl Deref for Session {
     type Target = Connection;
 
@@ -52,8 +52,8 @@ impl Deref for Session {
 }
 
 impl Session {
-    /// Opens the store: creates and migrates it, calls `identify`, settles what dead processes left open, and registers
-    /// this owner.
+    /// Opens the store: creates and migrates it, calls `identify`, settles what dead processes left open, and
+    /// registers this owner.
     pub(crate) fn open<I>(
         path: &Path,
         busy_timeout: Duration,
@@ -64,15 +64,15 @@ impl Session {
         Ok((Self::on(connection, path)?, owner, found))
     }
 
-    /// Opens the store at a path from which its files were removed, for a registered owner.
+    /// Opens a new store at a path from which the files were removed, for an owner that is already registered.
     pub(crate) fn open_anew(path: &Path, busy_timeout: Duration) -> Result<Self, StoreError> {
         let mut connection = open_for_writing(path, busy_timeout)?;
         move_in(&mut connection, path, |_| Ok(()), || Ok(()))?;
         Self::on(connection, path)
     }
 
-    /// Creates the session and counts the pages of the write-ahead log. SQLite also moves the log by itself, but does
-    /// not report a failure.
+    /// Creates the session, and starts counting the pages of the write-ahead log. SQLite would also move the
+    /// log by itself, but would not report failures.
     fn on(mut connection: Connection, path: &Path) -> Result<Self, StoreError> {
         connection.set_prepared_statement_cache_capacity(PREPARED_STATEMENTS);
         let journal_pages = Arc::new(AtomicI32::new(0));
@@ -90,13 +90,13 @@ impl Session {
         self.execute("BEGIN IMMEDIATE")
     }
 
-    /// Commits it.
+    /// Commits the transaction.
     pub(crate) fn commit(&self) -> Result<(), StoreError> {
         self.execute("COMMIT")
     }
 
-    /// Runs one write of the transaction, which is rolled back alone if it fails. An error means that the whole
-    /// transaction has ended: a full disk and the like end it regardless of its other writes.
+    /// Runs one write of the transaction. If the write fails, only it is rolled back. An error means that the
+    /// whole transaction has ended, for example because the disk is full.
     pub(crate) fn write(
         &self,
         write: impl FnOnce(&Self) -> Result<(), StoreError>,
@@ -112,27 +112,27 @@ impl Session {
         self.execute("RELEASE one")
     }
 
-    /// Writes the rows of finished calls. An error is one of the store, and ends the transaction.
+    /// Writes the rows of finished calls. An error concerns the store, and ends the transaction.
     pub(crate) fn record(&self, calls: &[&Call]) -> Result<Vec<Recorded>, StoreError> {
         self.whole(|connection| usage::record_all(connection, calls))
     }
 
-    /// Settles a call whose holds are in no lease. An error is one of the store, and ends the transaction.
+    /// Settles a call that is not held in a lease. An error concerns the store, and ends the transaction.
     pub(crate) fn settle(&self, call: &Call) -> Result<Recorded, StoreError> {
         self.whole(|connection| usage::unless_refused(connection, budgets::settle(connection, call, true)))
     }
 
-    /// Writes the entries of calls that were held in leases.
+    /// Writes the budget entries of calls that were held in leases.
     pub(crate) fn settle_leased(&self, entries: &[(&Call, &LeasedAmount)]) -> Result<(), StoreError> {
         self.whole(|connection| leases::settle(connection, entries))
     }
 
-    /// Adds the costs of calls that were held in leases.
+    /// Adds the costs of calls that were held in leases to their budgets.
     pub(crate) fn charge_leased(&self, costs: &HashMap<Arc<BudgetKey>, u64>) -> Result<(), StoreError> {
         self.whole(|connection| leases::charge(connection, costs))
     }
 
-    /// Plans changed leases and writes them.
+    /// Plans which leases change, and writes them.
     pub(crate) fn write_leases(
         &self,
         owner: &str,
@@ -142,14 +142,14 @@ impl Session {
         self.whole(|connection| leases::write(connection, owner, leases, changed))
     }
 
-    /// Returns all leases of an ending process, in a separate transaction.
+    /// Returns all leases of a process that is ending, in a separate transaction.
     pub(crate) fn give_leases_back(&self, owner: &str, calls: &[LeasedCall]) -> Result<(), StoreError> {
         self.begin()?;
         self.whole(|connection| leases::give_back(connection, owner, calls))?;
         self.commit()
     }
 
-    /// Runs work of the transaction itself; if it fails, the transaction is over.
+    /// Runs work as part of the transaction. If it fails, the transaction has ended.
     fn whole<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         work(self).map_err(|error| {
             self.roll_back();
@@ -157,13 +157,13 @@ impl Session {
         })
     }
 
-    /// Number of rows that it has changed.
+    /// Returns the number of rows that this session has changed.
     pub(crate) fn changes(&self) -> u64 {
         self.total_changes()
     }
 
-    /// Writes without changing anything: after a failure with nothing queued, only a write shows that the store works
-    /// again.
+    /// Writes without changing anything. After a failure with an empty queue, only a write shows that the
+    /// store works again.
     pub(crate) fn probe(&self) -> Result<(), StoreError> {
         let sql = "UPDATE schema_migrations SET applied_at = applied_at WHERE version = 1";
         self.connection.execute(sql, []).map(|_| ()).map_err(|error| self.failed(&error))
@@ -174,28 +174,29 @@ impl Session {
         self.journal_pages.load(Ordering::Relaxed) >= MAX_JOURNAL_PAGES
     }
 
-    /// Moves the write-ahead log into the database, except for what readers still need.
+    /// Moves the write-ahead log into the database, except for pages that readers still need.
     pub(crate) fn move_journal(&self) -> Result<(), StoreError> {
         self.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i32>(0))
             .map_err(|error| self.failed(&error))?;
-        // Frames that readers still need are moved after a later commit that finds the log too long.
+        // The remaining pages are moved after a later commit that finds the log too long.
         self.journal_pages.store(0, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Ends the session after its files were removed. Its write-ahead log belongs to those files, wherever they are.
+    /// Ends the session after its files were removed, without touching the write-ahead log, which belongs to
+    /// those files.
     pub(crate) fn abandon(self) {
         let _ = self.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     }
 
-    /// Runs a statement of the transaction itself; if it fails, the transaction is over.
+    /// Runs a statement of the transaction. If it fails, the transaction has ended.
     fn execute(&self, sql: &str) -> Result<(), StoreError> {
         self.whole(|connection| connection.prepare_cached(sql)?.execute([]).map(|_| ()))
     }
 
     fn roll_back(&self) {
         if !self.is_autocommit() {
-            // The first error is the one to report.
+            // Ignore this error, because the first one is reported.
             let _ = self.execute_batch("ROLLBACK");
         }
     }

@@ -1,4 +1,4 @@
-//! Encodes one call into the bytes of one slot: length-prefixed texts and little-endian numbers after a checksum.
+//! Encodes one call into a slot: a checksum, then length-prefixed texts and little-endian numbers.
 
 use std::borrow::Cow;
 
@@ -7,19 +7,19 @@ use endmark_context::budget::{Period, Scope, Unit, Zone};
 
 use crate::calls::{Billing, Call, CallSettled, CallStarted, Charge, Estimate, Purpose, Tokens, Word};
 
-/// Size of a slot in bytes. A page holds a whole number of slots, so the end of the process tears none.
+/// Size of a slot in bytes. A page contains a whole number of slots, so killing the process never leaves a torn slot.
 pub(super) const SLOT_BYTES: usize = 1024;
 
-/// Checksum and length.
+/// Size of the checksum and the length.
 const HEADER_BYTES: usize = 10;
 
-/// Maximum length of a stored text in bytes: model names are outside data. All of a call's texts fit into a slot.
+/// Maximum length of a stored text in bytes. Clients choose model names, and all texts of a call must fit into a slot.
 const MAX_TEXT_BYTES: usize = 100;
 
-/// Marks the fields of [`Billing`], where a charge has the number of its kind.
+/// Marks the fields of [`Billing`]. A charge has the number of its kind at this place.
 const BILLING: u8 = 0xff;
 
-/// Encodes a call into a slot's bytes.
+/// Encodes a call into the bytes of a slot.
 pub(super) fn encode(started: &CallStarted, settled: Option<&CallSettled>) -> Vec<u8> {
     let mut writer = Writer(Vec::with_capacity(SLOT_BYTES));
     writer.0.resize(HEADER_BYTES, 0);
@@ -67,7 +67,7 @@ pub(super) fn encode(started: &CallStarted, settled: Option<&CallSettled>) -> Ve
     writer.finish()
 }
 
-/// Decodes a slot. Returns `None` if it contains no complete call.
+/// Decodes a slot. Returns `None` if it does not contain a complete call.
 pub(super) fn decode(slot: &[u8]) -> Option<Call> {
     let (header, rest) = slot.split_at_checked(HEADER_BYTES)?;
     let (sum, length) = header.split_at_checked(8)?;
@@ -123,7 +123,7 @@ pub(super) fn decode(slot: &[u8]) -> Option<Call> {
             total_us: reader.number()?,
         })
     };
-    // A slate of an earlier version has neither charges nor billing.
+    // A slate of an earlier version contains neither charges nor billing data.
     while let Some(kind) = reader.0.first() {
         match &mut settled {
             Some(settled) if *kind == BILLING => settled.billing = reader.billing()?,
@@ -142,7 +142,7 @@ pub(crate) fn clipped(text: &str) -> &str {
     &text[..end]
 }
 
-/// FNV-1a: distinguishes a complete record from a torn or foreign one. It does not protect against forgery.
+/// The FNV-1a hash. It distinguishes a complete record from a torn or foreign one, but does not prevent forgery.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes
         .iter()
@@ -177,8 +177,8 @@ impl Writer {
         }
     }
 
-    /// A window is the number formed by its digits: `2026-11` is 202611, and a window without an end is 0. A minute is
-    /// the number of minutes since 1970.
+    /// Encodes a window as the number formed by its digits: `2026-11` becomes 202611, and an unlimited window
+    /// becomes 0. A minute is encoded as the number of minutes since 1970.
     fn charge(&mut self, charge: &Charge) {
         let place = |scope| Scope::ALL.iter().position(|known| *known == scope).unwrap_or_default();
         let is_second = matches!(charge.unit, Unit::NanoUsd | Unit::Requests);
@@ -278,7 +278,7 @@ impl<'a> Reader<'a> {
         Purpose::ALL.into_iter().find(|purpose| purpose.name() == name)
     }
 
-    /// The outer `None` is a broken record, the inner one a missing value.
+    /// Reads an optional number. The outer `None` means a broken record, the inner one a missing value.
     #[expect(clippy::option_option, reason = "the two mean different things")]
     fn maybe(&mut self) -> Option<Option<u64>> {
         if self.byte()? == 0 { Some(None) } else { self.number().map(Some) }
@@ -328,7 +328,7 @@ mod tests {
             window: window.to_owned(),
             held: 1 << 40,
         });
-        // The first are of rate limits, which have windows of their own.
+        // The first charges are for rate limits, which have their own windows.
         let rates = [Unit::Requests, Unit::Tokens].map(|unit| Charge {
             scope: Scope::Rate,
             unit,
@@ -386,7 +386,7 @@ mod tests {
             credential: Some("c".repeat(16)),
             upstream: long.clone(),
             model: long.clone(),
-            // No configuration has more.
+            // No configuration has more charges.
             charges: charges(11),
             ..started()
         };

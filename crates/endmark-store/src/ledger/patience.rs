@@ -1,30 +1,30 @@
-//! Decides when the slate is paused: a hanging disk must not delay every request.
+//! Decides when to pause the slate, because a hanging disk must not delay every request.
 
 use std::time::{Duration, Instant};
 
-/// A write to the slate that takes longer than this does not only go to memory.
+/// A write to the slate that takes longer than this was not only a write to memory.
 const SLOW_WRITE: Duration = Duration::from_millis(50);
 
-/// Number of consecutive slow writes that indicate a hanging disk. A single one may be a thread that was not
-/// scheduled.
+/// Number of consecutive slow writes that indicate a hanging disk. A single slow write may mean that the
+/// thread was not scheduled.
 const SLOW_IN_A_ROW: u32 = 2;
 
-/// How long the slate is paused then.
+/// How long the slate is then paused.
 const PAUSE_AFTER_SLOW_WRITES: Duration = Duration::from_secs(2);
 
-/// Record of the last writes to the slate.
+/// Observes the duration of writes to the slate.
 #[derive(Debug, Default)]
 pub(super) struct Patience {
-    /// End of the last slow write.
+    /// When the last slow write ended.
     slow_until: Option<Instant>,
     slow_in_a_row: u32,
     resting_until: Option<Instant>,
 }
 
 impl Patience {
-    /// Notes a write. Returns whether it causes the slate to be paused.
+    /// Records a write. Returns whether the slate must be paused.
     ///
-    /// Writes that waited at the same time waited for the same cause: they count once.
+    /// Overlapping writes waited for the same cause, so they count once.
     pub(super) fn wrote(&mut self, began: Instant, ended: Instant) -> bool {
         if ended.saturating_duration_since(began) <= SLOW_WRITE {
             self.slow_in_a_row = 0;
@@ -40,7 +40,7 @@ impl Patience {
         true
     }
 
-    /// Whether the slate is paused now.
+    /// Whether the slate is currently paused.
     pub(super) fn rests(&self, now: Instant) -> bool {
         self.resting_until.is_some_and(|until| now < until)
     }
@@ -50,7 +50,7 @@ impl Patience {
 mod tests {
     use super::*;
 
-    /// Takes start and end times of writes in milliseconds. Returns when the slate was paused after them.
+    /// Takes the start and end times of writes in milliseconds. Returns after which writes the slate was paused.
     fn rests_after(writes: &[(u64, u64)]) -> Vec<u64> {
         let origin = Instant::now();
         let at = |milliseconds| origin + Duration::from_millis(milliseconds);
@@ -75,7 +75,7 @@ mod tests {
     fn a_second_one_right_after_it_is_the_disk() {
         assert_eq!(rests_after(&[(0, 60), (60, 120)]), [120]);
         assert_eq!(rests_after(&[(0, 60), (5, 61), (70, 130), (71, 131)]), [130]);
-        // While the disk hangs, the slate is paused again at the next try.
+        // As long as the disk hangs, the next try pauses the slate again.
         assert_eq!(rests_after(&[(0, 60), (60, 120), (2_120, 2_190)]), [120, 2_190]);
     }
 

@@ -1,9 +1,9 @@
-//! The slate: a small file with a record of every call under way, so that the calls of a killed process can be
-//! recovered.
+//! The slate: a small file with a record of every call in progress, from which the calls of a killed process
+//! are recovered.
 //!
-//! A call is written into its own slot before its request is sent, and again when the call is over. Once its row is
-//! committed, the slot is free again. A write goes to the page cache and takes microseconds. Like a commit in WAL
-//! mode, it survives the end of the process. So no request waits for a transaction.
+//! A call is written to its own slot before its request is sent, and again when the call ends. After its row
+//! is committed, the slot is free again. A write only reaches the page cache and takes microseconds. Like a
+//! commit in WAL mode, it survives the death of the process, so no request waits for a transaction.
 
 use std::fs::File;
 use std::io;
@@ -18,8 +18,8 @@ use super::patience::Patience;
 use crate::calls::{Call, CallSettled, CallStarted};
 use crate::owner::Owner;
 
-/// Maximum number of calls under way or waiting for their commit: a slate of sixteen megabytes, and about as much
-/// memory while the store takes no rows.
+/// Maximum number of calls that are in progress or wait for their commit. The slate then has 16 MiB, and the
+/// rows need about as much memory while the store does not accept them.
 pub(crate) const SLOTS: u32 = 16_384;
 
 /// The slate of one process. Its lock also shows that the process is alive.
@@ -30,15 +30,15 @@ pub(crate) struct Slate {
     patience: Mutex<Patience>,
     /// Whether the last write failed.
     failed: AtomicBool,
-    /// Whether the file was removed and could not be recreated. No later start can find what is written then.
+    /// Whether the file was removed and could not be recreated. The next start cannot find data that is written then.
     gone: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct Places {
-    /// Free slots. The last one is reused first, so that few pages are touched.
+    /// Free slots. The last one is reused first, so that few pages are in use.
     free: Vec<u32>,
-    /// Number of slots that were ever used.
+    /// Number of slots that have ever been used.
     used: u32,
 }
 
@@ -53,12 +53,12 @@ impl Slate {
         }
     }
 
-    /// The name of the process.
+    /// Returns the owner name of the process.
     pub(crate) fn owner(&self) -> &str {
         self.owner.name()
     }
 
-    /// Takes a free slot. The caller ensures that at most [`SLOTS`] are taken.
+    /// Takes a free slot. The caller ensures that at most [`SLOTS`] slots are taken.
     pub(crate) fn take(&self) -> u32 {
         let mut places = self.lock();
         places.free.pop().unwrap_or_else(|| {
@@ -67,19 +67,19 @@ impl Slate {
         })
     }
 
-    /// Returns a slot whose call is committed or was never written.
+    /// Frees a slot whose call is committed or was never written.
     pub(crate) fn give_back(&self, slot: u32) {
         self.lock().free.push(slot);
     }
 
-    /// Number of slots taken.
+    /// Returns the number of taken slots.
     pub(crate) fn taken(&self) -> u32 {
         let places = self.lock();
         places.used.saturating_sub(u32::try_from(places.free.len()).unwrap_or(u32::MAX))
     }
 
-    /// Overwrites the slot with a call, unless the disk hangs. Returns whether the call is on the slate, and logs
-    /// when that changes.
+    /// Overwrites the slot with a call, unless the slate is paused. Returns whether the slate contains the
+    /// call now. If that changes, a line is logged.
     pub(crate) fn note(&self, slot: u32, started: &CallStarted, settled: Option<&CallSettled>) -> bool {
         if self.is_resting() || self.is_gone() {
             return false;
@@ -104,8 +104,7 @@ impl Slate {
         written.is_ok()
     }
 
-    /// Retries a write after a failure, so that the slate is known to work before the next call needs it. Writes to
-    /// the disk.
+    /// Writes to the disk after a failure, so that the slate is known to work again before the next call needs it.
     pub(crate) fn probe(&self) {
         if !self.failed.load(Ordering::Relaxed) || self.is_resting() || self.is_gone() {
             return;
@@ -118,12 +117,13 @@ impl Slate {
         self.give_back(slot);
     }
 
-    /// Whether calls cannot be noted at the moment.
+    /// Whether the slate currently does not accept calls.
     pub(crate) fn fails(&self) -> bool {
         self.failed.load(Ordering::Relaxed) || self.is_resting() || self.is_gone()
     }
 
-    /// Ensures that the file is where the next start looks for it. A removed file is recreated with its contents.
+    /// Ensures that the file is at the path where the next start looks for it. A removed file is recreated
+    /// with its content.
     pub(crate) fn stay_in_place(&self) -> io::Result<()> {
         if self.owner.is_in_place() {
             return Ok(());
@@ -169,12 +169,12 @@ impl Slate {
         self.owner.file().write_all_at(&record, u64::from(slot) * SLOT_BYTES as u64)
     }
 
-    /// Clears a slot.
+    /// Clears the content of a slot.
     pub(crate) fn clear(&self, slot: u32) -> io::Result<()> {
         self.owner.file().write_all_at(&[0; SLOT_BYTES], u64::from(slot) * SLOT_BYTES as u64)
     }
 
-    /// Removes the file, unless it holds calls that the next start has to find.
+    /// Removes the file, unless it contains calls that the next start needs.
     pub(crate) fn close(&self) {
         if self.taken() == 0 {
             self.owner.remove();
@@ -184,15 +184,15 @@ impl Slate {
     }
 
     fn lock(&self) -> MutexGuard<'_, Places> {
-        // Both fields are consistent after every single operation, so a panic elsewhere cannot have left them
-        // inconsistent.
+        // Both fields are consistent after every single operation, so a panic elsewhere cannot have corrupted them.
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Reads the calls on the slate of a dead process. Some may be committed already; the row's key detects them.
+/// Reads the calls on the slate of a dead process. Some may already be committed; the key of the row detects
+/// duplicates.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<Call>> {
-    // Opening a pipe would block.
+    // Do not open other kinds of files: opening a pipe would block.
     if !path.metadata()?.is_file() {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
     }

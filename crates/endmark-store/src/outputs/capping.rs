@@ -1,4 +1,4 @@
-//! Caps a tool's output within its limits, and keeps it in full if anything is left out. (CX-5)
+//! Caps a tool's output within limits, and stores the full output if anything is left out. (CX-5)
 
 use endmark_context::cap::{Asked, CapError, Capped, Capper, Limits, Unit, cap};
 use endmark_context::count::Family;
@@ -11,14 +11,14 @@ use super::keeper::Keeper;
 /// The format of an output, and how much of it may be shown.
 #[derive(Debug, Clone)]
 pub struct CapRequest {
-    /// The format to treat it as.
+    /// The format as which the output is parsed.
     pub format: Asked,
     /// The limits.
     pub limits: Limits,
 }
 
 impl CapRequest {
-    /// Returns a request with this limit, or with `usual_chars` characters if it is not given.
+    /// Creates a request with this limit, or with `usual_chars` characters if none is given.
     pub fn new(limit: Option<(u64, Unit)>, usual_chars: u64, max_items: u64) -> Result<Self, CommandError> {
         let (most, unit) = limit.unwrap_or((usual_chars, Unit::Chars));
         let limits = Limits { most: length(most), unit, max_items: length(max_items), ..Limits::default() };
@@ -31,12 +31,12 @@ fn length(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// Counts tokens as current OpenAI models do; other models are within a few percent for code and English.
+/// Counts tokens like current OpenAI models. For code and English, other models differ by a few percent.
 fn tokens(text: &str) -> usize {
     length(Family::O200k.tokens(text))
 }
 
-/// Returns the one given limit with its unit. Error if more than one is given.
+/// Returns the given limit with its unit. Fails if several limits are given.
 pub fn one_limit(
     chars: Option<u64>,
     bytes: Option<u64>,
@@ -54,11 +54,11 @@ pub fn one_limit(
     }
 }
 
-/// Takes the next chunk of an output.
+/// Receives the next chunk of an output.
 pub type EachChunk<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), CommandError>;
 
-/// Caps an output that arrives in chunks, which `each_chunk` passes to its argument, and keeps it in full if anything
-/// is left out. A rejected output is kept as well: it may come from a pipe and would be lost.
+/// Caps an output that `each_chunk` passes in chunks, and stores the full output if anything is left out. A
+/// rejected output is also stored, because it may come from a pipe and would be lost.
 pub fn cap_chunks_and_keep(
     each_chunk: impl FnOnce(EachChunk<'_>) -> Result<(), CommandError>,
     mut request: CapRequest,
@@ -94,7 +94,7 @@ pub fn cap_chunks_and_keep(
     }
 }
 
-/// Caps an output in memory. Keeps it in full if there is a keeper and anything is left out.
+/// Caps an output in memory. If anything is left out and there is a keeper, stores the full output.
 pub fn cap_and_keep(
     raw: &[u8],
     mut request: CapRequest,

@@ -10,10 +10,10 @@ use crate::store::Store;
 
 /// Size of the pieces in which an output is compressed and read.
 const PIECE_BYTES: usize = 256 << 10;
-/// The fastest level: outputs are mostly text, which it already shrinks to a tenth.
+/// The fastest compression level. Outputs are mostly text, which even this level shrinks to a tenth.
 const LEVEL: i32 = 1;
 
-/// An output that is being written, piece by piece. Until it is [kept](OutputDraft::keep), it cannot be read.
+/// An output that is being written, piece by piece. It cannot be read before [`keep`](OutputDraft::keep) is called.
 #[derive(Debug)]
 pub struct OutputDraft {
     store: Store,
@@ -35,7 +35,7 @@ impl Store {
         Ok(OutputDraft { store, handle, max_bytes, waiting: Vec::new(), ordinal: 0, bytes: 0, lines: 0 })
     }
 
-    /// Whether this output is kept here. If so, that counts as a use, which restarts its retention time.
+    /// Returns whether this store contains the output. If so, that counts as a use and restarts its retention time.
     pub async fn reuse_output(&self, handle: &Handle) -> Result<bool, StoreError> {
         let handle = handle.clone();
         let reuse = move |session: &Session| {
@@ -48,7 +48,7 @@ impl Store {
         self.writer.write(reuse).await
     }
 
-    /// Notes that an output was read, which restarts its retention time.
+    /// Records that an output was read, which restarts its retention time.
     pub async fn touch_output(&self, handle: &Handle) -> Result<(), StoreError> {
         let handle = handle.clone();
         self.writer.write(move |session| outputs::touch(session, handle.as_str())).await?;
@@ -58,7 +58,7 @@ impl Store {
 }
 
 impl OutputDraft {
-    /// Takes the next bytes.
+    /// Adds the next bytes.
     pub async fn push(&mut self, mut bytes: &[u8]) -> Result<(), StoreError> {
         while self.waiting.len() + bytes.len() >= PIECE_BYTES {
             let (now, later) = bytes.split_at(PIECE_BYTES - self.waiting.len());
@@ -70,7 +70,7 @@ impl OutputDraft {
         Ok(())
     }
 
-    /// Keeps what was pushed. From now on it can be read.
+    /// Completes the output. From now on it can be read.
     pub async fn keep(mut self, format: &str) -> Result<(), StoreError> {
         let ends_line = self.waiting.last().is_none_or(|last| *last == b'\n');
         if !self.waiting.is_empty() {
@@ -85,7 +85,7 @@ impl OutputDraft {
         Ok(())
     }
 
-    /// Discards what was pushed.
+    /// Deletes the draft.
     pub async fn discard(self) -> Result<(), StoreError> {
         let handle = self.handle.clone();
         self.store.writer.write(move |session| outputs::discard(session, handle.as_str())).await
@@ -114,7 +114,7 @@ impl OutputDraft {
         let append = move |session: &Session| outputs::append(session, handle.as_str(), &piece, max_bytes);
         let written = self.store.writer.write(append).await;
         if let Err(StoreError::NoRoomForOutput { .. }) = &written {
-            // The part written so far would only take room from others.
+            // Delete the part written so far, because it would only take room from other outputs.
             let handle = self.handle.clone();
             self.store.writer.write(move |session| outputs::discard(session, handle.as_str())).await?;
         }

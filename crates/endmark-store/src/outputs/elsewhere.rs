@@ -9,11 +9,11 @@ use crate::shared::outputs;
 use crate::store::Store;
 
 impl Store {
-    /// As [`Store::read`], to read this output. If instances share the store and this one does not keep the output,
-    /// it is fetched from the database first, and the reader finds it alone.
+    /// Like [`Store::read`], for reading this output. If the store is shared and this instance does not have
+    /// the output, the output is fetched from the database, and the reader finds only this output.
     ///
     /// # Errors
-    /// [`StoreError::OutputNotHere`] if this instance does not know it, and the database does not answer.
+    /// [`StoreError::OutputNotHere`] if this instance does not have it and the database does not respond.
     pub async fn read_output<T: Send + 'static>(
         &self,
         handle: &Handle,
@@ -34,11 +34,11 @@ impl Store {
 }
 
 impl Reader {
-    /// Runs `work` with a reader that finds this output, if it is kept in this store or by another instance of a
-    /// shared store. It blocks: do not use it in an async task.
+    /// Runs `work` with a reader that finds this output, whether this instance or another one keeps it. This
+    /// function blocks: do not use it in an async task.
     ///
     /// # Errors
-    /// [`StoreError::OutputNotHere`] if this store does not know it, and the shared database does not answer.
+    /// [`StoreError::OutputNotHere`] if this instance does not have it and the shared database does not respond.
     pub fn read_output<T>(
         location: &StoreLocation,
         handle: &Handle,
@@ -61,7 +61,8 @@ impl Reader {
     }
 }
 
-/// Runs `work` on the fetched output, or else on this instance's own reader, which knows whether it has expired.
+/// Runs `work` on the fetched output. Without one, uses this instance's reader, which knows whether the
+/// output has expired.
 fn work_on<T>(
     reader: Result<Reader, StoreError>,
     location: &StoreLocation,
@@ -87,7 +88,7 @@ fn work_on<T>(
     }
 }
 
-/// Notes in the database that an output was read, which restarts its retention time.
+/// Records in the database that an output was read, which restarts its retention time.
 pub(super) fn note_read_in_database(location: &StoreLocation, handle: &Handle) -> Result<(), StoreError> {
     let Some(address) = location.postgres() else { return Ok(()) };
     blocking(location, async {

@@ -1,4 +1,4 @@
-//! Handles of kept outputs, which cannot be guessed.
+//! Unguessable handles of kept outputs.
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ const RANDOM_BYTES: usize = 16;
 /// First character of every handle.
 const PREFIX: char = 'h';
 
-/// The name of a kept output: `h` and 32 hexadecimal digits, which cannot be guessed.
+/// The handle of a kept output: `h` and 32 hexadecimal digits. It cannot be guessed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Handle(String);
 
 impl Handle {
-    /// Returns a new random handle. The error is the system's message if it provides no random bytes.
+    /// Returns a new random handle. If the system provides no random bytes, the error is its message.
     pub fn random() -> Result<Self, String> {
         let mut bytes = [0_u8; RANDOM_BYTES];
         getrandom::fill(&mut bytes).map_err(|error| error.to_string())?;
@@ -23,14 +23,14 @@ impl Handle {
         Ok(Self(std::iter::once(PREFIX).chain(bytes.into_iter().flat_map(digits)).collect()))
     }
 
-    /// Returns the handle of this value of this owner, the same on every gateway. `kind` separates the names of
-    /// different kinds of values. Only the value's owner can read it.
+    /// Returns the handle of an owner's value, which is the same on every gateway. `kind` separates the names
+    /// of different kinds of values. Only the owner can read the value.
     pub fn derived(kind: &str, owner: &str, name: &str) -> Self {
         let digest = sha256_hex(format!("{kind}\n{owner}\n{name}").as_bytes());
         Self(std::iter::once(PREFIX).chain(digest.chars().take(2 * RANDOM_BYTES)).collect())
     }
 
-    /// Parses a handle. Returns `None` if the text is not one.
+    /// Parses a handle. Returns `None` if the text is not a handle.
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix(PREFIX)?;
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);

@@ -1,4 +1,4 @@
-//! Keeps full outputs in the store, for the local user. (CX-5)
+//! Stores full outputs for the local user. (CX-5)
 
 use endmark_context::cap::Capped;
 use endmark_envelope::Warning;
@@ -12,10 +12,10 @@ use crate::location::StoreLocation;
 use crate::runtime;
 use crate::store::Store;
 
-/// Outputs up to this size are held in memory: most are smaller, and many need not be kept.
+/// Outputs up to this size are buffered in memory: most are smaller, and many need not be stored.
 const HELD_BYTES: usize = 1 << 20;
 
-/// Keeps outputs in one store, which is opened only when there is something to keep.
+/// Stores outputs. The store is opened only when there is something to store.
 pub struct Keeper {
     location: StoreLocation,
     keep_days: u32,
@@ -23,7 +23,7 @@ pub struct Keeper {
     opened: Option<(Runtime, Store)>,
 }
 
-/// An output that is being kept.
+/// An output that is being stored.
 pub(super) struct Keeping<'a> {
     keeper: &'a mut Keeper,
     handle: Handle,
@@ -33,18 +33,18 @@ pub(super) struct Keeping<'a> {
 enum State {
     Held(Vec<u8>),
     Drafted(OutputDraft),
-    /// It cannot be kept, for this reason.
+    /// The output cannot be stored, for this reason.
     Failed(String),
 }
 
 impl Keeper {
-    /// Creates a keeper. Outputs are kept for `keep_days` days and together take at most `max_bytes` bytes; 0 means
-    /// no limit.
+    /// Creates a keeper. Outputs are kept for `keep_days` days after their last use and may take `max_bytes`
+    /// bytes together; 0 means no limit.
     pub fn new(location: StoreLocation, keep_days: u32, max_bytes: u64) -> Self {
         Self { location, keep_days, max_bytes, opened: None }
     }
 
-    /// Begins an output under a new handle.
+    /// Starts to store an output under a new handle.
     pub(super) fn begin(&mut self) -> Result<Keeping<'_>, CommandError> {
         let handle = Handle::random().map_err(|error| CommandError::Upstream {
             message: format!("the system gives no random bytes: {error}"),
@@ -53,7 +53,8 @@ impl Keeper {
         Ok(Keeping { keeper: self, handle, state: State::Held(Vec::new()) })
     }
 
-    /// Keeps a complete value, regardless of what is shown. The inner error is the reason why it is not kept.
+    /// Stores a complete value, regardless of what is shown of it. The inner error is the reason why it could
+    /// not be stored.
     pub fn keep(&mut self, value: &[u8], format: &str) -> Result<Result<String, String>, CommandError> {
         let mut keeping = self.begin()?;
         keeping.push(value);
@@ -69,7 +70,7 @@ impl Keeper {
         self.opened.as_ref().ok_or_else(|| "the store is closed".to_owned())
     }
 
-    /// Waits until every kept output is committed.
+    /// Waits until every stored output is committed.
     pub fn close(self) {
         if let Some((runtime, store)) = self.opened {
             runtime.block_on(store.close());
@@ -82,7 +83,7 @@ impl Keeping<'_> {
         self.handle.as_str()
     }
 
-    /// Takes the next bytes. It reports no error: the output is shown whether it can be kept or not.
+    /// Adds the next bytes. It reports no error, because the output is shown even if it cannot be stored.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         match &mut self.state {
             State::Failed(_) => return,
@@ -112,13 +113,13 @@ impl Keeping<'_> {
         self.state = written.map_or_else(State::Failed, State::Drafted);
     }
 
-    /// Keeps the output if what is shown is truncated, else discards it. What is shown names the handle only if the
-    /// output is kept.
+    /// Stores the output if the shown text is truncated, and otherwise discards it. The shown text contains
+    /// the handle only if the output was stored.
     pub(super) fn settle(mut self, capped: Capped) -> (Capped, Option<Handle>) {
         let handle = self.handle.clone();
         if !capped.is_cut {
             if let (State::Drafted(draft), Some((runtime, _))) = (self.state, &self.keeper.opened) {
-                // A draft that remains after a failure is deleted a day later.
+                // If this fails, the draft is deleted a day later.
                 let _ = runtime.block_on(draft.discard());
             }
             return (capped, None);
@@ -134,7 +135,7 @@ impl Keeping<'_> {
         }
     }
 
-    /// Keeps the output, regardless of what is shown.
+    /// Stores the output, regardless of what is shown of it.
     pub(super) fn keep(&mut self, format: &str) -> Result<(), String> {
         if matches!(self.state, State::Held(_)) {
             self.write(&[]);
@@ -149,7 +150,7 @@ impl Keeping<'_> {
     }
 }
 
-/// Returns the draft with the bytes held before and these bytes.
+/// Returns a draft that contains the buffered bytes and these bytes.
 async fn written(
     state: State,
     store: &Store,

@@ -1,4 +1,4 @@
-//! Reads kept outputs in a program without a runtime: the errors, and the note that an output was read.
+//! Reads kept outputs in a program without an async runtime: the errors, and the record that an output was read.
 
 use endmark_context::read::{ExcerptError, PartError};
 use endmark_failure::CommandError;
@@ -22,10 +22,10 @@ impl Handle {
     }
 }
 
-/// Notes that an output was read, which restarts its retention time. The error says why it cannot be noted.
+/// Records that an output was read, which restarts its retention time. The error states why that failed.
 pub fn note_read(location: &StoreLocation, handle: &Handle) -> Result<(), String> {
     if location.postgres().is_some() {
-        // The journal may be in use by a gateway.
+        // Write to the database instead of the journal, which a gateway may be using.
         return elsewhere::note_read_in_database(location, handle).map_err(|error| error.to_string());
     }
     let store = Store::open(location).map_err(|error| error.to_string())?;

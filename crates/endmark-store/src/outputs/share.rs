@@ -2,7 +2,7 @@
 
 use endmark_context::cap::{MIN_LIMIT, Unit};
 
-/// Minimum share of a text within a result: with less there would be nothing left to read.
+/// Minimum share of a text in a result. A smaller excerpt would not be useful.
 pub const MIN_SHARE: usize = 4 * MIN_LIMIT;
 
 /// Returns the size of a text in a limit's unit.
@@ -14,8 +14,8 @@ pub fn size(text: &str, unit: Unit) -> usize {
     }
 }
 
-/// Returns the maximum size of each of several texts. Together they then have at most `most`, and no short text is
-/// cut in favour of a long one. `None` if they already fit.
+/// Returns the maximum size for each of several texts, such that their total is at most `most`. Texts shorter
+/// than this size are not cut. Returns `None` if all texts already fit.
 pub fn share(sizes: &[usize], most: usize) -> Option<usize> {
     let mut sorted = sizes.to_vec();
     sorted.sort_unstable();

@@ -1,5 +1,5 @@
-//! The writer thread: group commits, moving the write-ahead log into the database, and saving uncommitted rows at the
-//! end.
+//! The writer thread: it commits writes in groups, moves the write-ahead log into the database, and saves
+//! uncommitted rows at the end.
 
 mod renewal;
 
@@ -22,7 +22,7 @@ use crate::queue::{Queue, Work, Write};
 use crate::records::Leftover;
 use crate::writer::Counters;
 
-/// Pause after moving the write-ahead log has failed.
+/// Pause after an attempt to move the write-ahead log has failed.
 const JOURNAL_REST: Duration = Duration::from_secs(1);
 
 /// How often a closing writer retries a failed commit before it leaves the rows on the slate.
@@ -30,7 +30,7 @@ const LAST_TRIES: u32 = 1;
 
 /// State of the writer thread.
 pub(crate) struct Desk {
-    /// `None` if its files are gone and could not be recreated.
+    /// The session; `None` if the files are gone and could not be recreated.
     session: Option<Session>,
     files: Files,
     busy_timeout: Duration,
@@ -73,8 +73,8 @@ impl Desk {
             } else {
                 self.commit(writes, rows, slate)
             };
-            // A transaction that changes nothing writes nothing, so its success does not prove that the store works
-            // again.
+            // A transaction without changes does not write anything, so its success does not prove that the
+            // store works again.
             failure = placed.err().or(failure);
             if failure.is_none() && self.changes() == before {
                 failure = self.queue.failure().filter(|_| resting_until.is_none());
@@ -96,7 +96,7 @@ impl Desk {
                 self.queue.look_again();
             }
             self.tell(failure);
-            // Rows that cannot be committed stay on the slate for the next start.
+            // Rows that cannot be committed remain on the slate for the next start.
             last_tries += u32::from(is_closing && failed);
             if (is_last && !failed) || last_tries > LAST_TRIES {
                 break;
@@ -104,26 +104,26 @@ impl Desk {
         }
         let rows_left = self.queue.end();
         self.give_leases_back(&rows_left, slate.owner());
-        // Moves the write-ahead log into the database. If another process blocks it, SQLite does so later.
+        // If another process prevents this, SQLite moves the log later.
         let _ = self.move_journal();
-        // A failure is logged inside; the records on the slate are then lost.
+        // The function logs a failure itself. In that case the records on the slate are lost.
         let _ = slate.stay_in_place();
         let leftover = leave(&rows_left, slate);
         let closers = self.queue.left(leftover);
         drop(self.session);
         slate.close();
         for closer in closers {
-            // It does not matter if the receiver no longer waits.
+            // Ignore receivers that no longer wait.
             let _ = closer.send(());
         }
     }
 
-    /// Number of rows that this session has changed.
+    /// Returns the number of rows that this session has changed.
     fn changes(&self) -> u64 {
         self.session.as_ref().map_or(0, Session::changes)
     }
 
-    /// The session on the files at the path.
+    /// Returns the session for the files at the path.
     fn session(&self) -> Result<&Session, StoreError> {
         self.session.as_ref().ok_or_else(|| self.gone("they were not there when it was last tried"))
     }
@@ -141,7 +141,7 @@ impl Desk {
         }
     }
 
-    /// Tests the store with a write: with nothing queued, only a write shows that it works again.
+    /// Writes to the store as a test. With an empty queue, only a write shows that the store works again.
     fn probe(&self) -> Result<(), StoreError> {
         let probed = self.session().and_then(Session::probe);
         if probed.is_err() {
@@ -154,8 +154,8 @@ impl Desk {
         self.session().and_then(Session::move_journal)
     }
 
-    /// Runs a batch in one transaction. A failed write is rolled back alone. If the transaction fails, all writes are
-    /// answered with that failure, and the rows stay queued.
+    /// Runs a batch in one transaction. If a write fails, only that write is rolled back. If the transaction
+    /// fails, all writes are answered with its error, and the rows remain queued.
     fn commit(
         &mut self,
         mut writes: Vec<Box<dyn Write>>,
@@ -167,7 +167,7 @@ impl Desk {
         }
         let mut result = self.transact(&mut writes, &rows, slate.owner());
         if result.is_ok() && !self.files.are_in_place() {
-            // The data went into files that are no longer at the path, so no process can find it.
+            // The data was written to files that are no longer at the path, so other processes cannot find it.
             result = Err(self.gone("a new store is started"));
         }
         self.leases.finish(result.is_ok());
@@ -193,7 +193,8 @@ impl Desk {
         session.begin()?;
         let mut costs: HashMap<Arc<BudgetKey>, u64> = HashMap::new();
         let mut entries = Vec::new();
-        // Records finished calls before new requests, so that a hold sees the cost of every finished call.
+        // Write finished calls before new requests, so that a reservation takes the cost of every finished
+        // call into account.
         let calls: Vec<&Call> = rows.iter().map(|row| &row.call).collect();
         for (row, recorded) in rows.iter().zip(session.record(&calls)?) {
             let recorded = match recorded {
@@ -209,7 +210,7 @@ impl Desk {
                 );
             }
             for amount in &row.leased {
-                // Nothing is recomputed from the entries of rate limits.
+                // Entries of rate limits are not needed, because nothing is recomputed from them.
                 if amount.key.scope != Scope::Rate {
                     entries.push((&row.call, amount));
                 }
@@ -228,7 +229,8 @@ impl Desk {
         session.commit()
     }
 
-    /// Returns the leases at the end. If the store fails, the next start does it. Calls without a row stay held.
+    /// Returns the leases at the end. If the store fails, the next start returns them. Calls without a row
+    /// remain reserved.
     fn give_leases_back(&self, rows_left: &VecDeque<Row>, owner: &str) {
         let mut calls = self.leases.take_calls();
         calls.extend(rows_left.iter().map(|row| LeasedCall {
@@ -243,16 +245,15 @@ impl Desk {
     }
 }
 
-/// Ensures that rows that could not be committed are on the slate, and counts how many are kept and how many are
-/// lost.
+/// Ensures that rows that could not be committed are on the slate. Counts how many rows are kept and how many are lost.
 fn leave(rows: &VecDeque<Row>, slate: &Slate) -> Leftover {
     let mut leftover = Leftover::default();
     for Row { call, place, .. } in rows {
         let is_found = match place.noted {
-            // A slate that was removed cannot be found at the next start.
+            // The next start cannot find a slate that was removed.
             _ if slate.is_gone() => false,
             Noted::End => true,
-            // There may be room by now. If only the start of the call is on the slate, the next start finds that.
+            // The slate may accept the row now. If it contains only the start of the call, the next start uses that.
             Noted::Start | Noted::Nothing => {
                 let written = slate.write(place.slot, &call.started, call.settled.as_ref());
                 written.is_ok() || place.noted == Noted::Start

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a recreated store is reported: metrics are read once or twice in this time.
+/// How long a recreated store is reported. Metrics are read once or twice in this time.
 const REPORTED_FOR: Duration = Duration::from_mins(1);
 
 /// Number of times the files were recreated, and the time of the last one.
@@ -25,8 +25,7 @@ impl Renewals {
     }
 
     fn lock(&self) -> MutexGuard<'_, (u64, Option<Instant>)> {
-        // Both values are consistent after every single operation, so a panic elsewhere cannot have left them
-        // inconsistent.
+        // Both values are consistent after every single operation, so a panic elsewhere cannot have corrupted them.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,13 +12,13 @@ const OUTCOMES: [&str; 7] =
 
 #[derive(Debug, Clone)]
 enum Event {
-    /// A cut reply of this hour of November 2026, with the outcomes of its parts.
+    /// A cut reply in this hour of November 2026, with the outcomes of its parts.
     Call { hour: u32, is_cut: bool, outcomes: Vec<(usize, bool)> },
     /// A further part of the reply with this number.
     Outcome { number: usize, outcome: usize },
-    /// The call with this number is deleted, or its log.
+    /// The call with this number was deleted, or only its log.
     Deleted { number: usize, log: bool },
-    /// Days are summed as far as possible, with or without summing the calls first.
+    /// As many days as possible were summed. `calls` is whether calls were summed first.
     Summed { calls: bool },
 }
 

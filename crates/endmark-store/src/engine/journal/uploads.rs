@@ -1,4 +1,4 @@
-//! Kept outputs and summaries that the database does not have yet.
+//! Kept outputs and summaries that are not in the shared database yet.
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -6,7 +6,7 @@ use crate::engine::Fault;
 use crate::engine::integers::integer;
 use crate::engine::outputs::Piece;
 
-/// Triggers that note new outputs and summaries, and the first use of one on each day.
+/// Triggers that record new outputs and summaries, and the first use of each on a day.
 pub(super) const TRIGGERS: &str = "
 CREATE TRIGGER output_in_journal AFTER UPDATE OF bytes, last_used ON outputs
   WHEN NEW.bytes IS NOT NULL AND (OLD.bytes IS NULL OR NEW.last_used / 86400 > OLD.last_used / 86400) BEGIN
@@ -22,13 +22,13 @@ CREATE TRIGGER compaction_used_in_journal AFTER UPDATE OF last_used ON compactio
     VALUES (NEW.owner, NEW.first_sha256, NEW.turns, NEW.sha256) ON CONFLICT DO NOTHING;
 END;";
 
-/// Maximum compressed bytes in one transaction of the database, except that one piece or summary always fits. Calls
-/// that wait for a share of a budget wait for the transaction.
+/// Maximum compressed bytes in one transaction of the database. One piece or summary is always permitted.
+/// Calls that wait for a share of a budget wait for this transaction.
 const MAX_BYTES: usize = 512 << 10;
 /// Maximum number of outputs, or of summaries, in one transaction of the database.
 const MAX_VALUES: u32 = 64;
 
-/// What to upload in one transaction.
+/// The values to upload in one transaction.
 #[derive(Default)]
 pub(crate) struct Uploads {
     pub(crate) outputs: Vec<OutputUpload>,
@@ -44,13 +44,13 @@ pub(crate) struct Uploads {
 pub(crate) struct OutputUpload {
     number: i64,
     pub(crate) handle: String,
-    /// `None` if it is not kept here: an output of another instance that was used, or one that was removed.
+    /// The output; `None` if it is not kept here, because it belongs to another instance or was removed.
     pub(crate) value: Option<OutputValue>,
     /// The first piece of the next transaction; `None` if this one has the last piece.
     pub(crate) next_piece: Option<i64>,
 }
 
-/// An output that is kept here, without its pieces.
+/// An output that is kept here, without its content.
 pub(crate) struct OutputValue {
     pub(crate) owner: String,
     pub(crate) format: String,
@@ -60,17 +60,17 @@ pub(crate) struct OutputValue {
     pub(crate) expires_at: i64,
 }
 
-/// The time at which a value may be deleted, in seconds since 1970. Uses are reported once a day, so it stays a day
-/// longer.
+/// The time in seconds since 1970 at which a value may be deleted. Uses are reported once a day, so the value
+/// is kept for an additional day.
 const EXPIRES_AT: &str = "iif(keep_days = 0, 9223372036854775807, last_used + (keep_days + 1) * 86400)";
 
-/// Whether there is anything to upload.
+/// Whether anything must be uploaded.
 pub(super) fn are_due(connection: &Connection) -> rusqlite::Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM journal_outputs) OR EXISTS (SELECT 1 FROM journal_compactions)";
     connection.prepare_cached(sql)?.query_row([], |row| row.get(0))
 }
 
-/// Collects what to upload next, the oldest first.
+/// Collects the oldest values to upload.
 pub(crate) fn collect(connection: &Connection) -> Result<Uploads, Fault> {
     let (summaries_through, summaries) = summaries(connection)?;
     let mut uploads = Uploads { summaries, summaries_through, ..Uploads::default() };
@@ -130,7 +130,8 @@ fn value(connection: &Connection, handle: &str) -> rusqlite::Result<Option<Outpu
         .optional()
 }
 
-/// Returns the oldest summaries as JSON, with the number of the last one. Summaries deleted since are skipped.
+/// Returns the oldest summaries as JSON, and the number of the last one. Summaries that were deleted
+/// meanwhile are skipped.
 fn summaries(connection: &Connection) -> rusqlite::Result<(i64, Option<String>)> {
     let (through, count, rows): (i64, i64, String) = connection
         .prepare_cached(&format!(
@@ -151,8 +152,8 @@ fn summaries(connection: &Connection) -> rusqlite::Result<(i64, Option<String>)>
     Ok((through, (count > 0).then(|| super::without_nul(&rows))))
 }
 
-/// Notes that the database committed the uploads. `incomplete` are outputs of which it lacks pieces: they are uploaded
-/// again from the beginning. Returns whether there is more.
+/// Records that the database committed the uploads. It lacks pieces of the outputs in `incomplete`, which are
+/// uploaded again from the beginning. Returns whether there is more to upload.
 pub(crate) fn note(connection: &Connection, uploads: &Uploads, incomplete: &[String]) -> Result<bool, Fault> {
     connection
         .prepare_cached("DELETE FROM journal_compactions WHERE number <= ?1")?
@@ -171,7 +172,7 @@ pub(crate) fn note(connection: &Connection, uploads: &Uploads, incomplete: &[Str
     Ok(are_due(connection)?)
 }
 
-/// Notes the use of an output that another instance keeps. Does nothing in a store of its own.
+/// Records that an output of another instance was used. Does nothing in a store that is not shared.
 pub(in crate::engine) fn note_use(connection: &Connection, handle: &str) -> rusqlite::Result<()> {
     connection
         .prepare_cached(

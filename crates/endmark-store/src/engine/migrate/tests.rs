@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use super::{MIGRATIONS, SCHEMA_MIGRATIONS};
 use crate::{LogFilter, Reader, Store, StoreError, StoreLocation};
 
-/// The table as the requirement states it; the shell, the file and this text must agree.
+/// The table as the requirement defines it. The shell, the file and this text must agree.
 const PC_7: &str = "CREATE TABLE partial_completion_log (
       id INTEGER PRIMARY KEY, task_id TEXT NOT NULL, turn_number INTEGER NOT NULL, truncation_index INTEGER,
       initial_chunk_length INTEGER, resume_attempts INTEGER DEFAULT 0,
@@ -18,7 +18,7 @@ fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Runs every migration's file in the stock shell, stopping at the first error.
+/// Runs the file of each migration in the original shell, which stops at the first error.
 fn run_in_shell(database: &Path) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();

@@ -7,13 +7,13 @@ use crate::engine::Reader;
 use crate::engine::integers::natural;
 use crate::error::StoreError;
 
-/// Selects the columns of a call. The source of its `usage` row follows, then [`BESIDE`].
+/// Selects the columns of a call. The `usage` table and then [`BESIDE`] are appended.
 pub(crate) const ROW: &str = "SELECT request_id, call, purpose, session, credential, upstream, format, model, answered_model,
   streamed, mode, started_at, ended_at, http_status, ending, stop, verdict, cut_kind, prompt_tokens, output_tokens,
   cached_tokens, reasoning_tokens, total_tokens, sent_bytes, received_bytes, first_byte_ms, total_ms, w.tokens,
   w.tokens_1h, t.prompt, t.output, b.tier, b.prompt_audio, b.cached_audio, b.completion_audio, b.web_searches FROM ";
 
-/// Joins the tables with further columns of a call.
+/// Joins the tables that contain further columns of a call.
 pub(crate) const BESIDE: &str = " LEFT JOIN usage_cache_writes w USING (request_id, call)
   LEFT JOIN usage_estimates t USING (request_id, call)
   LEFT JOIN usage_billing b USING (request_id, call)";
@@ -24,8 +24,8 @@ impl Reader {
         self.calls(&format!("{ROW} usage {BESIDE} WHERE request_id = ?1 ORDER BY call"), &[&request_id])
     }
 
-    /// Returns the upstream calls of a client that began from `since` on (UTC), the oldest first, without the first
-    /// `but_for`.
+    /// Returns a client's upstream calls that began at or after `since` (UTC), oldest first. The first
+    /// `but_for` calls are skipped.
     pub fn calls_of_client(
         &self,
         identity: &str,
@@ -46,8 +46,8 @@ impl Reader {
         )
     }
 
-    /// Returns the calls whose price cannot be derived from sums of tokens and that began from `since` on and before
-    /// `until`. With a session, only the calls of that session.
+    /// Returns calls that began at or after `since` and before `until`, and whose price cannot be derived
+    /// from sums of tokens. If a session is given, only its calls are returned.
     pub fn calls_billed_apart(
         &self,
         session: Option<&str>,
@@ -62,7 +62,7 @@ impl Reader {
         self.calls(&sql, &[&since, &until, &session])
     }
 
-    /// Returns the time `seconds` ago by the store's clock, in the store's format.
+    /// Returns the time `seconds` ago, by the store's clock and in the store's format.
     pub fn before(&self, seconds: u64) -> Result<String, StoreError> {
         let span = i64::try_from(seconds).unwrap_or(i64::MAX);
         let read = self.connection().query_row(

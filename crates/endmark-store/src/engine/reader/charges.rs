@@ -1,4 +1,4 @@
-//! Compares budgets with the ledger: whether each call was charged what its row states.
+//! Compares budgets with the ledger: checks that the charge for each call matches its row.
 
 use std::collections::HashMap;
 
@@ -22,9 +22,9 @@ pub struct BudgetDifference {
     pub window: String,
     /// Unit of the budget.
     pub unit: Unit,
-    /// Calls that may have been billed but were not charged to it.
+    /// Number of calls that may have been billed but were not charged to the budget.
     pub uncharged_calls: u64,
-    /// Calls that were charged a different number of tokens than their rows state.
+    /// Number of calls whose charge differs from the tokens in their rows.
     pub wrong_calls: u64,
 }
 
@@ -32,8 +32,9 @@ pub struct BudgetDifference {
 type Place = (String, String);
 
 impl Reader {
-    /// Returns the first budget of this scope and unit that differs from the ledger. `None` if every call since a
-    /// budget's first charge was charged to it. It reads all calls since the first charge, and blocks.
+    /// Returns the first budget of this scope and unit that differs from the ledger. Returns `None` if every
+    /// call since the first charge of each budget was charged correctly. This function reads all these calls,
+    /// and blocks.
     pub fn budget_difference(
         &self,
         scope: Scope,
@@ -88,7 +89,7 @@ impl Reader {
         compared().map_err(|error| self.failed(&error))
     }
 
-    /// Returns, for each budget, the start time of the first call charged to it.
+    /// Returns the start time of the first call that was charged to each budget.
     fn first_charges(&self, scope: Scope, unit: Unit) -> rusqlite::Result<HashMap<Place, Compared>> {
         self.connection()
             .prepare(
@@ -113,12 +114,12 @@ fn is_billed(call: &UsageRow) -> bool {
     was_killed(call) || call.tokens.or_estimated(call.estimate).is_some()
 }
 
-/// Whether its gateway was killed before the call was over.
+/// Whether the gateway was killed before the call ended.
 fn was_killed(call: &UsageRow) -> bool {
     call.ended_at.is_none()
 }
 
-/// Whether a call with this hold can have been charged this amount.
+/// Whether this amount is a valid charge for a call with this reservation.
 fn is_charge_of(call: &UsageRow, held: u64, spent: u64) -> bool {
     if was_killed(call) {
         return spent == held;

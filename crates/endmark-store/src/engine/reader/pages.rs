@@ -1,4 +1,4 @@
-//! Paged lists: each page begins after the last row of the previous page, which is found by its key.
+//! Paged lists. Each page begins after the last row of the previous page, which is identified by its key.
 
 use std::collections::BTreeMap;
 
@@ -13,30 +13,30 @@ use crate::engine::integers::natural;
 use crate::error::StoreError;
 use crate::runs::StoredRun;
 
-/// A compaction of a conversation, without the items themselves.
+/// A compaction of a conversation, without the summary itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompactionRow {
-    /// Its number; newer compactions have larger numbers.
+    /// The number of the compaction. Newer compactions have larger numbers.
     pub id: i64,
-    /// Client of the conversation: the hash of its credential, empty if it sent none.
+    /// The client of the conversation: the hash of its credential, or empty without one.
     pub client: String,
     /// `window` or `emergency`.
     pub mode: String,
-    /// Number of turns that it replaces.
+    /// Number of turns that the summary replaces.
     pub turns: u64,
     /// Estimated tokens of the history before.
     pub tokens_before: u64,
     /// Estimated tokens of the history after.
     pub tokens_after: u64,
-    /// Bytes of the original request.
+    /// Size of the original request in bytes.
     pub bytes: u64,
     /// Handle under which that request can be read.
     pub handle: Option<String>,
     /// Creation time in UTC.
     pub created_at: String,
-    /// Hash of the session; empty if it is not known.
+    /// Hash of the session; empty if unknown.
     pub session: String,
-    /// Amounts that are no longer kept in full, by kind.
+    /// How much is no longer kept in full, by kind.
     pub dropped: BTreeMap<String, u64>,
 }
 
@@ -45,11 +45,11 @@ pub struct CompactionRow {
 pub struct SessionOutput {
     /// Handle under which its full value can be read.
     pub handle: String,
-    /// The format it was treated as.
+    /// The format as which it was capped.
     pub format: String,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub bytes: u64,
-    /// Its number of lines.
+    /// The number of lines.
     pub lines: u64,
     /// Creation time in UTC.
     pub created_at: String,
@@ -128,7 +128,7 @@ impl Reader {
         read().map_err(|error| self.failed(&error))
     }
 
-    /// Returns the runs that made calls in a session with their own key, the newest first, at most `limit`.
+    /// Returns the runs whose own key made calls in a session, newest first, at most `limit`.
     pub fn runs_of(&self, session: &str, limit: u32) -> Result<Vec<StoredRun>, StoreError> {
         self.runs_where(
             "id IN (SELECT substr(credential, 5) FROM usage
@@ -138,8 +138,8 @@ impl Reader {
         )
     }
 
-    /// Returns the budgets after this position, in the order of [`Reader::budgets`], at most `limit`. The sums of
-    /// their entries are not recomputed: `recomputed` repeats the counters.
+    /// Returns the budgets after this position, in the order of [`Reader::budgets`], at most `limit`. This
+    /// function reads the counters instead of recomputing the sums of entries: `recomputed` repeats the counters.
     pub fn budgets_behind(
         &self,
         place: Option<&BudgetPlace>,
@@ -170,8 +170,8 @@ impl Reader {
         read().map_err(|error| self.failed(&error))
     }
 
-    /// Returns the budgets of a rule in one window of which at least `percent` percent are spent or held, the fullest
-    /// first.
+    /// Returns the budgets of a rule in one window of which at least `percent` percent are spent or reserved,
+    /// fullest first.
     pub fn budgets_near_their_end(
         &self,
         rule: Rule,

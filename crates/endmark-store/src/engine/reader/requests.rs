@@ -10,30 +10,30 @@ use crate::error::StoreError;
 use crate::records::{LEFT_BY_OWN_LIMIT, LogRow};
 use crate::refusals::RefusedRequest;
 
-/// Requests that one page scans for a filter, so that a filter without matches has a bounded cost.
+/// Maximum number of requests that one page scans, so that the cost is bounded even if nothing matches the filter.
 const MAX_SCANNED: u32 = 250_000;
 
-/// The same for cut replies, each of which needs a lookup of its outcome: 7 µs on a busy core.
+/// The same limit for cut replies. Each requires a lookup of its outcome, which takes 7 µs on a busy core.
 const MAX_SCANNED_CUTS: u32 = 20_000;
 
-/// Candidates whose calls one page reads.
+/// Maximum number of candidates whose calls one page reads.
 const MAX_READ: u32 = 1_000;
 
-/// Outcomes of cut replies, the worst last.
+/// Outcomes of cut replies, from best to worst.
 const CUT_OUTCOMES: [&str; 7] =
     ["resumed", "corrected", "restarted", "cancelled", "interrupted", "cut", "exhausted"];
 
-/// Outcome of a request whose reply was cut, while its continuation is requested.
+/// Outcome of a request while the continuation of its cut reply is being requested.
 const RECOVERING: &str = "recovering";
 
 /// Outcome of a request that the gateway answered with its own error, before any upstream call.
 const REFUSED: &str = "refused";
 
-/// The requests that a list shows.
+/// Selects the requests of a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestFilter {
-    /// Only requests with this outcome. `look` selects requests whose clients did not get the whole reply although
-    /// they wanted it; `any-cut` selects requests whose reply was cut.
+    /// Only requests with this outcome. `look` selects requests whose clients did not get the complete reply
+    /// that they wanted. `any-cut` selects requests whose reply was cut.
     pub outcome: Option<String>,
     /// Only requests for this model.
     pub model: Option<String>,
@@ -45,19 +45,19 @@ pub struct RequestFilter {
     pub session: Option<String>,
     /// Only requests that began at or after this time, in the store's format.
     pub since: Option<String>,
-    /// Only requests after this one in the list, by start time and id.
+    /// Only requests that follow this one in the list, identified by start time and id.
     pub before: Option<(String, String)>,
 }
 
 /// A request with all of its calls.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RequestRow {
-    /// Its upstream calls in order; empty for a refused request.
+    /// The upstream calls in order; empty for a refused request.
     pub calls: Vec<UsageRow>,
-    /// The cut parts of its reply.
+    /// The cut parts of the reply.
     pub cuts: Vec<LogRow>,
-    /// Its outcome: an outcome of the header, or `recovering`, `cancelled`, `interrupted`, `failed`, `unread` or
-    /// `refused`.
+    /// The outcome: one of those in the response header, or `recovering`, `cancelled`, `interrupted`,
+    /// `failed`, `unread` or `refused`.
     pub outcome: String,
     /// The gateway's own error, if it refused the request.
     pub refusal: Option<RefusedRequest>,
@@ -66,21 +66,21 @@ pub struct RequestRow {
 /// A page of requests.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RequestPage {
-    /// The requests, the newest first.
+    /// The requests, newest first.
     pub rows: Vec<RequestRow>,
-    /// The value of [`RequestFilter::before`] for the next page; `None` at the end. A page can be empty before the
-    /// end, because it scans a limited number of requests.
+    /// The value of [`RequestFilter::before`] for the next page; `None` at the end. A page before the end may
+    /// be empty, because each page scans a limited number of requests.
     pub next: Option<(String, String)>,
 }
 
-/// The values by which requests can be filtered.
+/// The existing values by which requests can be filtered.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RequestChoices {
-    /// Models.
+    /// Names of models.
     pub models: Vec<String>,
-    /// Upstreams.
+    /// Names of upstreams.
     pub upstreams: Vec<String>,
-    /// Clients.
+    /// Clients, by key name or hash of the credential.
     pub credentials: Vec<String>,
 }
 
@@ -103,12 +103,12 @@ impl RequestRow {
         Self { outcome: REFUSED.to_owned(), refusal: Some(refusal), ..Self::default() }
     }
 
-    /// Returns its id.
+    /// Returns the request's id.
     pub fn request_id(&self) -> &str {
         self.field(|call| &call.request_id, |refusal| &refusal.request_id)
     }
 
-    /// Returns its start time.
+    /// Returns the start time.
     pub fn started_at(&self) -> &str {
         self.field(|call| &call.started_at, |refusal| &refusal.at)
     }
@@ -123,12 +123,12 @@ impl RequestRow {
         self.field(|call| &call.upstream, |refusal| &refusal.upstream)
     }
 
-    /// Returns the hash of its session.
+    /// Returns the hash of the session.
     pub fn session(&self) -> &str {
         self.field(|call| &call.session, |refusal| &refusal.session)
     }
 
-    /// Returns its client; empty without a credential.
+    /// Returns the client; empty without a credential.
     pub fn credential(&self) -> &str {
         self.field(
             |call| call.credential.as_deref().unwrap_or_default(),
@@ -144,7 +144,7 @@ impl RequestRow {
         self.calls.first().map(of_call).or_else(|| self.refusal.as_ref().map(of_refusal)).unwrap_or_default()
     }
 
-    /// Returns whether its client did not get the whole reply, although it wanted it.
+    /// Returns whether the client did not get the complete reply that it wanted.
     pub fn is_worth_a_look(&self) -> bool {
         match self.outcome.as_str() {
             "exhausted" | "interrupted" => true,
@@ -174,7 +174,7 @@ fn of_call(call: &UsageRow) -> &'static str {
 }
 
 impl Reader {
-    /// Returns at most `limit` requests that match a filter, the newest first.
+    /// Returns at most `limit` requests that match a filter, newest first.
     pub fn requests(&self, filter: &RequestFilter, limit: u32) -> Result<RequestPage, StoreError> {
         let read = || {
             let candidates = self.candidates(filter)?;
@@ -224,8 +224,8 @@ impl Reader {
         Ok(Some(row))
     }
 
-    /// Returns start times and ids of requests that may match, and the start of the next page if the scan was
-    /// limited.
+    /// Returns the start times and ids of requests that may match. If the scan reached its limit, also
+    /// returns where the next page starts.
     #[expect(clippy::type_complexity, reason = "two places in a list")]
     fn candidates(
         &self,
@@ -235,7 +235,8 @@ impl Reader {
             .outcome
             .as_deref()
             .is_some_and(|wanted| ["look", "any-cut"].contains(&wanted) || CUT_OUTCOMES.contains(&wanted))
-            // A client can leave, and a gateway can end, before a verdict.
+            // Requests of these outcomes may have no verdict, because the client disconnected or the gateway
+            // ended earlier.
             && !matches!(filter.outcome.as_deref(), Some("cancelled" | "interrupted"));
         let (index, only) = match (&filter.session, is_cut) {
             (Some(_), _) => ("usage_sessions", "call = 1"),
@@ -304,7 +305,7 @@ impl Reader {
         Ok((found, end.next().transpose()?))
     }
 
-    /// Returns the newest calls of a session, the newest first, at most `limit`.
+    /// Returns the newest calls of a session, newest first, at most `limit`.
     pub fn calls_of_session(&self, session: &str, limit: u32) -> Result<Vec<UsageRow>, StoreError> {
         let read = self.calls_where(
             "usage INDEXED BY usage_sessions",
@@ -314,7 +315,7 @@ impl Reader {
         read.map_err(|error| self.failed(&error))
     }
 
-    /// Returns the newest call of each session among the newest `requests` requests, the newest first.
+    /// Returns the newest call of each session that occurs among the newest `requests` requests, newest first.
     pub fn newest_sessions(&self, requests: u32) -> Result<Vec<UsageRow>, StoreError> {
         let read = || -> rusqlite::Result<Vec<UsageRow>> {
             let sessions: Vec<String> = self
@@ -338,20 +339,20 @@ impl Reader {
         read().map_err(|error| self.failed(&error))
     }
 
-    /// Returns the start time of the oldest recorded call; `None` without a call.
+    /// Returns the start time of the oldest recorded call, or `None` without calls.
     pub fn first_call(&self) -> Result<Option<String>, StoreError> {
         let sql = "SELECT min(started_at) FROM usage";
         self.connection().query_row(sql, [], |row| row.get(0)).map_err(|error| self.failed(&error))
     }
 
-    /// Returns how many calls a session made.
+    /// Returns the number of calls that a session made.
     pub fn count_calls_of_session(&self, session: &str) -> Result<u64, StoreError> {
         let sql = "SELECT count(*) FROM usage INDEXED BY usage_sessions WHERE session = ?1";
         let read = self.connection().query_row(sql, [session], |row| row.get::<_, i64>(0));
         read.map(crate::engine::integers::natural).map_err(|error| self.failed(&error))
     }
 
-    /// Returns the values by which requests can be filtered.
+    /// Returns the existing values by which requests can be filtered.
     pub fn request_choices(&self) -> Result<RequestChoices, StoreError> {
         let words = |sql: &str| -> rusqlite::Result<Vec<String>> {
             self.connection().prepare(sql)?.query_map([], |row| row.get(0))?.collect()

@@ -67,7 +67,7 @@ impl Reader {
         read().map_err(|error| self.failed(&error))
     }
 
-    /// Returns the events after this number, in order, of one run or of all, at most `limit`.
+    /// Returns the events after this number, in order, of one run or of all runs, at most `limit`.
     pub fn run_events(
         &self,
         run_id: Option<&str>,
@@ -86,7 +86,7 @@ impl Reader {
         read().map_err(|error| self.failed(&error))
     }
 
-    /// Returns the number of the newest event, or 0.
+    /// Returns the number of the newest event, or 0 without events.
     pub fn newest_run_event(&self) -> Result<i64, StoreError> {
         let newest =
             self.connection.query_row("SELECT coalesce(max(id), 0) FROM run_events", [], |row| row.get(0));

@@ -1,4 +1,4 @@
-//! Summary of the ledger over a span of time: how many replies were cut, what became of them, and what that cost.
+//! Summarises the ledger over a span of time: how many replies were cut, with which outcome, and at which cost.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -21,11 +21,11 @@ pub struct UsageSummary {
     pub model: String,
     /// Upstream calls for replies, including failed attempts.
     pub calls: u64,
-    /// Replies that were judged.
+    /// Replies with a verdict.
     pub judged: u64,
-    /// Judged replies that were cut.
+    /// Replies among these that were cut.
     pub cut: u64,
-    /// Calls that ended without a reply to judge: refused, lost or cancelled.
+    /// Calls that ended without a reply that could be judged: refused, lost or cancelled.
     pub without_reply: u64,
     /// Calls whose process was killed.
     pub interrupted: u64,
@@ -44,22 +44,23 @@ pub struct CutSummary {
     pub model: String,
     /// The kind of cut (PC-8).
     pub kind: String,
-    /// The outcome: `resumed`, `restarted`, `corrected`, `cut` (left cut), `exhausted`, `cancelled` or `interrupted`.
+    /// The outcome: `resumed`, `restarted`, `corrected`, `cut` (not recovered), `exhausted`, `cancelled` or
+    /// `interrupted`.
     pub outcome: String,
     /// Number of replies.
     pub replies: u64,
-    /// Tokens that one continuation of each reply would send again: its prompt and the received part of the reply.
+    /// Tokens that one continuation of each reply would send again: the prompt and the received part of the reply.
     pub resent_tokens: u64,
-    /// Number of these replies whose tokens are estimated.
+    /// How many of these replies have estimated token counts.
     pub estimated: u64,
-    /// Number of replies left cut that reached the limit set by their client.
+    /// How many of the replies that were left cut reached a limit set by their client.
     pub at_own_limit: u64,
 }
 
 /// Cut replies of one hour or day and one outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CutPeriod {
-    /// The hour, as `YYYY-MM-DD HH` in UTC; or the day, as `YYYY-MM-DD`, if it ended a day ago or earlier.
+    /// The hour, as `YYYY-MM-DD HH` in UTC. For a day that ended at least a day ago, the day as `YYYY-MM-DD`.
     pub period: String,
     /// See [`CutSummary::outcome`].
     pub outcome: String,
@@ -67,12 +68,12 @@ pub struct CutPeriod {
     pub replies: u64,
 }
 
-/// The data of a report.
+/// The data of a report about cuts.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct UsageReport {
-    /// By day, upstream and model, in that order.
+    /// Summaries by day, upstream and model, in that order.
     pub days: Vec<UsageSummary>,
-    /// By upstream, model, kind and outcome.
+    /// Cut replies by upstream, model, kind and outcome.
     pub cuts: Vec<CutSummary>,
     /// The same replies by period and outcome, in that order.
     pub cut_periods: Vec<CutPeriod>,
@@ -82,17 +83,17 @@ pub struct UsageReport {
     pub recoveries_billed_apart: Vec<UsageRow>,
 }
 
-/// A timestamp after every row.
+/// A timestamp that sorts after every row.
 const AFTER_ALL: &str = "9999-12-31 23:59:59";
 
-/// The purposes of calls that return replies.
+/// The purposes of calls that request a reply.
 pub(in crate::engine) const FOR_REPLIES: [&str; 5] = ["reply", "retry", "fallback", "closing", "read"];
 /// The purposes of calls that recover a reply.
 const FOR_RECOVERY: [&str; 2] = ["resume", "correction"];
 
 impl Reader {
-    /// Returns the ledger's data for the last `seconds` seconds. Passes the sums of the calls that recovered replies
-    /// to `of_recovery`.
+    /// Returns the ledger's data for the last `seconds` seconds. The sums of calls that recovered replies are
+    /// passed to `of_recovery`.
     pub fn usage_since(
         &self,
         seconds: u64,
@@ -114,7 +115,7 @@ impl Reader {
 
     /// Returns the time `seconds` seconds ago, with milliseconds.
     fn exactly_before(&self, seconds: u64) -> Result<String, StoreError> {
-        // SQLite's calendar goes back to the year 0 at most.
+        // SQLite's calendar begins with the year 0.
         let seconds = i64::try_from(seconds).unwrap_or(i64::MAX).min(60_000_000_000);
         let read = self.connection().query_row(
             "SELECT strftime('%Y-%m-%d %H:%M:%f', 'now', '-' || ?1 || ' seconds')",

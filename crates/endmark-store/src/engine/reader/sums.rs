@@ -1,4 +1,4 @@
-//! Reads sums of calls: whole days and hours from the table of sums, the rest call by call.
+//! Reads sums of calls: complete days and hours from the table of sums, and the rest call by call.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,16 +12,16 @@ use crate::engine::sums::{Dimension, Grain, Place, Summing, UNSUMMED};
 use crate::engine::{Reader, cuts};
 use crate::error::StoreError;
 
-/// Calls that are counted together.
+/// Sums of calls that are counted together.
 #[derive(Debug, Clone, Copy)]
 pub struct Summed<'a> {
-    /// Time at which they began: the day, as `YYYY-MM-DD` in UTC, and possibly more.
+    /// When the calls began: the day, as `YYYY-MM-DD` in UTC, and optionally the time.
     pub at: &'a str,
-    /// The session or the client's key, if calls are summed by these.
+    /// The session or the client's key, if the sums are grouped by it.
     pub key: &'a str,
-    /// The class that they have in common.
+    /// The class of the calls.
     pub class: &'a CallClass,
-    /// Their sums.
+    /// The sums of the calls.
     pub sums: &'a CallSums,
 }
 
@@ -32,7 +32,7 @@ struct Span<'a> {
 }
 
 impl<'a> Span<'a> {
-    /// Returns the days or hours at its two ends that are only partly within it.
+    /// Returns the days or hours at the ends of the span that are only partly inside it.
     fn ends(&self, grain: Grain) -> Vec<&'a str> {
         let (opens, closes) = bounds(grain);
         let mut ends = vec![grain.of(self.since), grain.of(self.until)];
@@ -44,7 +44,7 @@ impl<'a> Span<'a> {
     }
 }
 
-/// Returns the suffix of a period's first timestamp, and a suffix that sorts after every timestamp in it.
+/// Returns the suffix of a period's first timestamp, and a suffix that sorts after all of its timestamps.
 fn bounds(grain: Grain) -> (&'static str, &'static str) {
     match grain {
         Grain::Day => (" 00:00:00", " 24"),
@@ -53,8 +53,9 @@ fn bounds(grain: Grain) -> (&'static str, &'static str) {
 }
 
 impl Reader {
-    /// Passes the sums of all calls that began from `since` on and before `until` (`YYYY-MM-DD HH:MM:SS`, UTC) to
-    /// `each`. They come in no order and in several parts. `only` restricts them to one session or key.
+    /// Passes the sums of all calls that began at or after `since` and before `until` (`YYYY-MM-DD HH:MM:SS`,
+    /// UTC) to `each`. Sums of the same calls may arrive in several parts and in any order. `only` restricts
+    /// the calls to one session or key.
     pub fn sums(
         &self,
         (by, only): (Dimension, Option<&str>),
@@ -63,7 +64,7 @@ impl Reader {
         mut each: impl FnMut(&Summed<'_>),
     ) -> Result<(), StoreError> {
         let mut read = || -> rusqlite::Result<()> {
-            // Reads everything in one transaction, because calls move from one part to the other.
+            // Read everything in one transaction, because calls move into the table of sums meanwhile.
             let moment = self.connection().unchecked_transaction()?;
             let span = Span { since, until };
             let by_key = (by, only);
@@ -106,7 +107,7 @@ impl Reader {
         read().map_err(|error| self.failed(&error))
     }
 
-    /// Passes the days or hours between these two that are wholly within the span.
+    /// Passes the days or hours between two times that lie completely inside the span.
     fn whole_periods(
         &self,
         grain: Grain,
@@ -135,7 +136,7 @@ impl Reader {
             only
         ])?;
         while let Some(row) = rows.next()? {
-            // Every class of a sum exists.
+            // Skip a sum without a class, which cannot occur.
             let Some(class) = classes.get(&row.get(2)?) else { continue };
             let text = |column| row.get_ref(column).and_then(|text| Ok(text.as_str()?));
             each(&Summed { at: text(0)?, key: text(1)?, class, sums: &counts(row, 3)? });
@@ -177,7 +178,7 @@ impl Reader {
             .collect()
     }
 
-    /// Sums all calls again. Returns the first day on which the table differs.
+    /// Recomputes all sums from the calls. Returns the first day on which the table differs.
     pub fn wrong_sums(&self) -> Result<Option<String>, StoreError> {
         let read = || -> rusqlite::Result<Option<String>> {
             let _moment = self.connection().unchecked_transaction()?;

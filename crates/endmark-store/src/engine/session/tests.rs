@@ -12,7 +12,7 @@ fn location(folder: &tempfile::TempDir) -> StoreLocation {
     StoreLocation::sqlite(folder.path().join("a.db"))
 }
 
-/// Holds the database's write lock, so that the writer has to wait and its queue fills.
+/// Takes the database's write lock, so that the writer waits and its queue fills.
 fn locked(location: &StoreLocation) -> Connection {
     let connection = Connection::open(location.path()).unwrap();
     connection.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -138,7 +138,7 @@ async fn a_lock_that_lasts_and_a_full_disk_are_said_and_then_writing_goes_on() {
             Ok(())
         })
     };
-    // SQLite does not go below the present size, so nothing fits any more after this.
+    // The lowest possible limit is the current size, so nothing fits from now on.
     pages(1).await.unwrap();
     let large = "x".repeat(1 << 20);
     let full = store.recorder(NoSecrets).remember_capability("u", "m", &large).await;
@@ -180,6 +180,6 @@ async fn closing_writes_what_waits_and_refuses_the_rest() {
         std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names.len(), 1, "journal and sign of life are gone: {names:?}");
     assert_eq!(remembered(&location), kept);
-    // A reader that comes later needs no writer.
+    // A new reader needs no writer.
     assert!(store.recent(1, &LogFilter::default()).unwrap().is_empty(), "reading needs no writer");
 }

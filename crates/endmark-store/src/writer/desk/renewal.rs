@@ -1,4 +1,4 @@
-//! Recreates the store if its files were removed or replaced while it is open.
+//! Recreates the store if its files were removed or replaced while it was open.
 
 use super::Desk;
 use crate::engine::Session;
@@ -10,7 +10,7 @@ impl Desk {
     /// Ensures that the next writes go to the files at the store's path.
     pub(super) fn stay_in_place(&mut self, slate: &Slate) -> Result<(), StoreError> {
         let is_in_place = self.session.is_some() && self.files.are_in_place();
-        // The slate logs its own failure, which does not keep rows from the store.
+        // The slate logs its own failure, which does not prevent rows from being stored.
         let noted = slate.stay_in_place();
         if is_in_place {
             return Ok(());
@@ -32,8 +32,8 @@ impl Desk {
         renewed.map_err(|error| self.gone(&error.to_string()))
     }
 
-    /// Ends the session of a journal whose files are gone. A new file would know no share and no key: the instance would
-    /// admit every budget in full, and its rows would never reach the database.
+    /// Ends the session of a journal whose files are gone. A new file would contain no shares and no keys.
+    /// The instance would then admit every budget in full, and its rows would never reach the database.
     fn without_journal(&mut self) -> StoreError {
         let error = self.gone(
             "it is the journal of this instance, which cannot be recreated: stop the gateway and put the file back, or \
@@ -54,7 +54,7 @@ impl Desk {
         Ok(())
     }
 
-    /// Error for a store whose files are gone, with the reason why they were not recreated.
+    /// Returns the error for a store whose files are gone, with the reason why they were not recreated.
     pub(super) fn gone(&self, detail: &str) -> StoreError {
         StoreError::Gone { path: self.path.to_path_buf(), detail: detail.to_owned() }
     }
