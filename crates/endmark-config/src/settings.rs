@@ -97,7 +97,7 @@ settings! {
 }
 
 settings! {
-    /// The address that receives events of supervised runs (CG-4). Configuring it is the only permission that
+    /// The address that receives events of supervised runs (CG-4). Configuring the address is the only permission that
     /// is needed.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Runs {

@@ -1,7 +1,7 @@
 //! Shortens lists that do not fit into a response and have no pages, with a warning. (EN-5)
 //!
 //! When a list turns out to be too large, the command has already run and may not run again without
-//! permission. Its output is therefore kept as far as it fits.
+//! permission. So as much of its output as fits is kept.
 
 use endmark_envelope::{Document, FieldPath, Size, Warning};
 use serde_json::Value;

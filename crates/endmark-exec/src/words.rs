@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::manifest::{ArgumentPlace, Manifest};
 
-/// The bytes of a value, and the word if it may be a value. Otherwise `None`.
+/// The bytes of a possible value. `word` is the index of its word, or `None` if that word may mean something else.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Value<'a> {
     pub(super) bytes: &'a [u8],

@@ -53,7 +53,7 @@ struct Scope {
 
 impl Scope {
     fn task(&self) -> MutexGuard<'_, Waker> {
-        // It is consistent after every operation, so a panic elsewhere cannot have corrupted it.
+        // The waker is consistent after every operation, so a panic elsewhere cannot have corrupted it.
         self.task.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -32,9 +32,9 @@ pub struct KeptSummary {
     pub items: Vec<String>,
     /// `window` or `emergency`.
     pub mode: String,
-    /// Estimated tokens of the history before.
+    /// Estimated tokens of the history before the compaction.
     pub tokens_before: u64,
-    /// Estimated tokens of the history after.
+    /// Estimated tokens of the history after the compaction.
     pub tokens_after: u64,
     /// Handle under which the original request can be read.
     pub handle: Option<String>,

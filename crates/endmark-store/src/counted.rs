@@ -87,7 +87,7 @@ counts! {
     plain_prompt,
     /// Prompt tokens read from a cache.
     cached,
-    /// Prompt tokens written to a cache for minutes.
+    /// Prompt tokens written to a cache for a few minutes.
     cache_write,
     /// Prompt tokens written to a cache for an hour.
     cache_write_1h,

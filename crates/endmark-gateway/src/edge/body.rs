@@ -53,7 +53,7 @@ pub(super) struct ClientBody {
     most: u64,
     /// Maximum time without a byte.
     idle: Duration,
-    /// Time limit for the whole body, in addition to the time that its length permits.
+    /// Time limit for the whole body, in addition to the time granted for its length.
     patience: Duration,
     received: u64,
     waited: Duration,

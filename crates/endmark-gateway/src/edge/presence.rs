@@ -193,7 +193,7 @@ impl Presence {
     }
 
     fn wakers(&self) -> MutexGuard<'_, Wakers> {
-        // It is consistent after every operation, so a panic elsewhere cannot have corrupted it.
+        // The state is consistent after every operation, so a panic elsewhere cannot have corrupted it.
         self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -183,7 +183,7 @@ impl Calls {
         Ok(reserved)
     }
 
-    /// Reserves a call in its budgets before it is made, and records it. From now on the call gets a row in any case.
+    /// Reserves a call in its budgets before it is made, and records it. The call gets a row even if it is dropped.
     ///
     /// # Errors
     /// [`NotAdmitted`] if a budget does not permit the call, which must then not be made.

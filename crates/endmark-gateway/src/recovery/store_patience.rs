@@ -32,7 +32,7 @@ impl StorePatience {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Duration> {
-        // It is consistent after every operation, so a panic elsewhere cannot have corrupted it.
+        // The value is consistent after every operation, so a panic elsewhere cannot have corrupted it.
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -80,7 +80,7 @@ impl Upstream {
 pub enum Prefill {
     /// The gateway tries it once for each model and remembers the result.
     Auto,
-    /// The upstream cannot: an additional user turn requests the rest.
+    /// The gateway never uses prefill: an additional user turn requests the rest.
     Never,
     /// A plain last assistant message (llama.cpp, older Claude models behind adapters).
     Assistant,

@@ -125,7 +125,8 @@ async fn apart(request: &Request) -> Large {
     work::large(if is_ready { bytes } else { bytes.max(LARGE_BYTES) }).await
 }
 
-/// Returns the policies that may require condensing. Returns `None` if the size alone shows that none does.
+/// Returns the policies that may require condensing. Returns `None` if the conversation need not be examined, because
+/// it is small or the provider keeps it.
 async fn due(subject: &Subject<'_>, request: &Request, window: bool) -> Option<Vec<Policy>> {
     let settings = subject.settings.compact;
     let bytes = request.body().len();
@@ -583,7 +584,7 @@ impl Memory {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(String, String), u64>> {
-        // It is consistent after every operation, so a panic elsewhere cannot have corrupted it.
+        // The map is consistent after every operation, so a panic elsewhere cannot have corrupted it.
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

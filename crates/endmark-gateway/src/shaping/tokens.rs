@@ -79,7 +79,7 @@ impl Counted {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Remembered> {
-        // It is consistent after every operation, so a panic elsewhere cannot have corrupted it.
+        // The memory is consistent after every operation, so a panic elsewhere cannot have corrupted it.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

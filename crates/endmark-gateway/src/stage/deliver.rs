@@ -46,7 +46,7 @@ enum Tried {
     Answered(Response<AnyBody>),
     /// The upstream returned no reply, but another one may.
     Left(Said),
-    /// The upstream returned no reply, and another one could not either.
+    /// The upstream returned no reply, and no other upstream is tried.
     GivenUp(Said),
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct Destination {
     pub(crate) summary: Option<Uri>,
     /// The headers of all these requests.
     pub(crate) headers: HeaderMap,
-    /// Sends the requests instead of the client, if set.
+    /// If set, sends the requests instead of [`Client`].
     pub(crate) interceptor: Option<Arc<dyn Interceptor>>,
 }
 

@@ -162,7 +162,7 @@ fn passes(exchange: &Exchange, why: &'static str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The body of a reply, as far as it is kept.
+/// The result of reading a reply's body.
 enum Received {
     /// The complete body, with the memory reserved for it.
     Whole(Bytes, Holding),

@@ -24,9 +24,9 @@ pub struct CompactionRow {
     pub mode: String,
     /// Number of turns that the summary replaces.
     pub turns: u64,
-    /// Estimated tokens of the history before.
+    /// Estimated tokens of the history before the compaction.
     pub tokens_before: u64,
-    /// Estimated tokens of the history after.
+    /// Estimated tokens of the history after the compaction.
     pub tokens_after: u64,
     /// Size of the original request in bytes.
     pub bytes: u64,
