@@ -97,8 +97,7 @@ settings! {
 }
 
 settings! {
-    /// The address that receives events of supervised runs (CG-4). Configuring the address is the only permission that
-    /// is needed.
+    /// The address that receives events of supervised runs (CG-4). Setting it also permits sending them there.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Runs {
         /// An address that gets each event of supervised runs.

@@ -14,6 +14,7 @@ use crate::stage::mend::stream::{GivenUp, Mended};
 use crate::stage::settle::stream::Settled;
 
 /// Writes the end of a stream. If the stream needed no recovery, its own end is sent.
+///
 /// # Errors
 /// [`ClientGone`] if the client has disconnected.
 pub(crate) async fn stream(

@@ -40,6 +40,7 @@ pub(crate) struct MendedReply {
 }
 
 /// Judges each part of a stream, and recovers it if necessary.
+///
 /// # Errors
 /// [`ClientGone`] if the client has disconnected.
 pub(crate) async fn stream(

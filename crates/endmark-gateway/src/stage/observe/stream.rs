@@ -109,6 +109,7 @@ impl Sent {
 
 /// Forwards the upstream's stream to the client until it ends, or until its end is in doubt. Then settles its
 /// call.
+///
 /// # Errors
 /// [`ClientGone`] if the client has disconnected.
 pub(crate) async fn stream(
