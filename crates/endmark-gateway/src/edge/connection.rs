@@ -93,7 +93,7 @@ where
                 }
                 return;
             }
-            // At each stage of the shutdown, the connection ends what may end.
+            // At each stage of the shutdown, the connection stops the work that this stage no longer permits.
             Ok(()) = stages.changed() => {
                 if stopping.has_reached(Stage::Over) {
                     return;

@@ -15,13 +15,13 @@ const MIN_CLIENT_TOKENS: u64 = 2_048;
 /// The limits for all calls that complete one reply, however many choices and tool calls it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Allowance {
-    /// Output tokens.
+    /// Output tokens of all these calls.
     pub(super) tokens: u64,
     /// Output tokens of all continuations if the client set a limit. Calls after a cut of kind `empty` do not count.
     pub(super) client_tokens: Option<u64>,
-    /// Attempts to resume.
+    /// Number of attempts to resume.
     pub(super) attempts: u32,
-    /// Corrections.
+    /// Number of correction attempts.
     pub(super) corrections: u32,
     /// Total time to wait for upstreams to become available again.
     pub(super) waiting: Duration,
