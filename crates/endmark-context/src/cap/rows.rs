@@ -42,7 +42,10 @@ pub(super) struct Rows<R> {
     errors: BTreeMap<(u32, u64), Row<R>>,
     errors_size: usize,
     shapes: Shapes,
-    columns: HashMap<u64, Column<R>, column::Hashed>,
+    /// The columns with their hashes, in the order in which they came.
+    columns: Vec<(u64, Column<R>)>,
+    /// Index of each column by its hash.
+    places: HashMap<u64, usize, column::Hashed>,
     /// Remaining room for rows that may be prominent.
     spare: usize,
 }
@@ -76,7 +79,8 @@ impl<R: Clone> Rows<R> {
             errors: BTreeMap::new(),
             errors_size: 0,
             shapes: Shapes::default(),
-            columns: HashMap::default(),
+            columns: Vec::new(),
+            places: HashMap::default(),
             spare: room.saturating_mul(4),
         }
     }
@@ -96,16 +100,33 @@ impl<R: Clone> Rows<R> {
         if let Some(shape) = facts.error {
             self.take_error(shape, &row);
         }
-        for fact in &facts.list {
-            if self.columns.len() < MAX_COLUMNS || self.columns.contains_key(&fact.column) {
-                let column = self.columns.entry(fact.column).or_insert_with(Column::new);
-                column.take(&row, *fact, &mut self.spare);
+        for (at, fact) in facts.list.iter().enumerate() {
+            if let Some(place) = self.place(at, fact.column) {
+                self.columns[place].1.take(&row, *fact, &mut self.spare);
             }
         }
         self.last.push(row);
         while self.last.rows.len() > self.most || self.last.size > self.room {
             self.last.pop();
         }
+    }
+
+    /// Returns the index of the column with this hash. Returns `None` if there are too many columns.
+    fn place(&mut self, at: usize, hash: u64) -> Option<usize> {
+        // Most rows of a list have the same columns in the same order.
+        if self.columns.get(at).is_some_and(|(column, _)| *column == hash) {
+            return Some(at);
+        }
+        if let Some(place) = self.places.get(&hash) {
+            return Some(*place);
+        }
+        let place = self.columns.len();
+        if place == MAX_COLUMNS {
+            return None;
+        }
+        self.columns.push((hash, Column::new()));
+        self.places.insert(hash, place);
+        Some(place)
     }
 
     fn take_error(&mut self, shape: u64, row: &Row<R>) {
@@ -160,7 +181,7 @@ impl<R: Clone> Rows<R> {
     /// Returns the rows with rare values and outliers, the rarest first.
     fn standing_out(&self) -> Vec<Row<R>> {
         let mut rare = BTreeMap::new();
-        for column in self.columns.values() {
+        for (_, column) in &self.columns {
             column.standing_out(self.count, |rarity, row| {
                 let least = rare.entry(row.at).or_insert((rarity, row.clone()));
                 least.0 = least.0.min(rarity);

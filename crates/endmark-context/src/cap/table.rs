@@ -178,7 +178,7 @@ impl Read {
         let mut facts = Facts::default();
         let is_json = self.kind == Kind::JsonLines && self.tape.read(row, usize::MAX).is_some();
         match self.kind {
-            Kind::JsonLines if is_json => facts.of_json(row, self.tape.nodes(), 0, true),
+            Kind::JsonLines if is_json => facts.of_json(row, self.tape.nodes(), 0, Some(0)),
             Kind::JsonLines => facts.of_stranger(row),
             Kind::Csv(delimiter) => facts.of_record(row, csv::fields(row, delimiter), &self.names),
         }

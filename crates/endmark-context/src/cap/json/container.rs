@@ -241,8 +241,8 @@ impl<'a> Shortener<'a> {
         let cuts = self.cuts.len();
         for (index, child) in inside.children.iter().enumerate() {
             let Node { begin, end, .. } = self.nodes[child.value];
-            let has_hints = hints.may_be_in(begin as usize..end as usize);
-            facts.of_json(self.text, self.nodes, child.value, has_hints);
+            let hint = hints.first_in(begin as usize..end as usize);
+            facts.of_json(self.text, self.nodes, child.value, hint);
             if !inside.is_list {
                 facts.with_key(unquoted(child.key), is_there(self.text, &self.nodes[child.value]));
             }

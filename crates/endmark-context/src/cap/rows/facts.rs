@@ -41,13 +41,19 @@ impl Fact<'_> {
 }
 
 impl<'a> Facts<'a> {
-    /// Collects the facts of a JSON value: the node and everything in it. Without hints of errors in it, its words are
-    /// not examined.
-    pub(in crate::cap) fn of_json(&mut self, text: &'a str, nodes: &[Node], node: usize, has_hints: bool) {
+    /// Collects the facts of a JSON value: the node and everything in it. Its words are examined from the first hint
+    /// of an error on.
+    pub(in crate::cap) fn of_json(
+        &mut self,
+        text: &'a str,
+        nodes: &[Node],
+        node: usize,
+        hint: Option<usize>,
+    ) {
         self.clear();
         self.value(text, nodes, node, ROOT, 0);
         let row = source(text, &nodes[node]);
-        if has_hints && error_signs::reports_error(row) {
+        if hint.is_some_and(|hint| error_signs::reports_error_from(row, hint)) {
             self.error = Some(error_signs::shape(row));
         }
     }
