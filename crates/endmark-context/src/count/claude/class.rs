@@ -132,15 +132,34 @@ fn is_symbol_letter(c: char) -> bool {
     matches!(c, '\u{16ee}'..='\u{16f0}' | '\u{2160}'..='\u{2188}' | '\u{24b6}'..='\u{24e9}' | '\u{a6e6}'..='\u{a6ef}')
 }
 
+/// The classes of the characters of normalised ASCII, by their bytes. `None` for all other bytes.
+static OF_ASCII: [Option<Class>; 256] = {
+    let mut classes = [None; 256];
+    let mut byte = 0_u8;
+    while byte.is_ascii() {
+        classes[byte as usize] = match byte {
+            b'a'..=b'z' | b'A'..=b'Z' => Some(Class::Word),
+            b' ' | b'\t' | b'\n' => Some(Class::Space),
+            b'0'..=b'9' => Some(Class::Digit),
+            _ if byte.is_ascii_punctuation() => Some(Class::Punctuation),
+            _ => None,
+        };
+        byte += 1;
+    }
+    classes
+};
+
+/// Returns the class of the character that this byte is, which its neighbours never change. Returns `None` if the byte
+/// is not such a character.
+pub(super) fn ascii_class(byte: u8) -> Option<Class> {
+    OF_ASCII[usize::from(byte)]
+}
+
 /// Returns the class of a character regardless of its neighbours.
 pub(super) fn class(c: char) -> Class {
     // Fast path for the most frequent characters.
-    match c {
-        'a'..='z' | 'A'..='Z' => return Class::Word,
-        ' ' | '\t' | '\n' => return Class::Space,
-        '0'..='9' => return Class::Digit,
-        _ if c.is_ascii_punctuation() => return Class::Punctuation,
-        _ => {}
+    if let Some(class) = u8::try_from(c).ok().and_then(ascii_class) {
+        return class;
     }
     let category = category(c);
     let is_decimal = category == Category::DecimalNumber;

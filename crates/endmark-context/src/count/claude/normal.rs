@@ -27,7 +27,9 @@ pub(super) fn normalised(text: &str, folds_quotes: bool) -> Cow<'_, str> {
 }
 
 fn is_normal(text: &str) -> bool {
-    text.bytes().all(|byte| matches!(byte, b'\t' | b'\n' | b' '..=b'~'))
+    let is_plain = |all: bool, byte: &u8| all & matches!(byte, b'\t' | b'\n' | b' '..=b'~');
+    // Without an early end, the bytes of a chunk are compared at once.
+    text.as_bytes().chunks(64).all(|chunk| chunk.iter().fold(true, is_plain))
 }
 
 fn normalise(line: &str, folds_quotes: bool, into: &mut String) {

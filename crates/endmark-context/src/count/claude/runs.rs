@@ -1,6 +1,6 @@
 //! Splits a text into runs of characters of one class.
 
-use super::class::{Class, class, is_border_digit, is_like_punctuation, is_selector, is_stray};
+use super::class::{Class, ascii_class, class, is_border_digit, is_like_punctuation, is_selector, is_stray};
 
 /// A longer run is split, so that memory does not grow with the longest word. That adds a token or two.
 const MAX_RUN_BYTES: usize = 64 * 1024;
@@ -30,6 +30,21 @@ impl<'a> Runs<'a> {
         Self { text, last: None, hard: "" }
     }
 
+    /// Returns the next run if ASCII alone determines it, as it does in nearly all text.
+    fn ascii(&mut self) -> Option<Run<'a>> {
+        let bytes = self.text.as_bytes();
+        let own = ascii_class(*bytes.first()?)?;
+        let is_own = |byte: &&u8| ascii_class(**byte) == Some(own);
+        let end = bytes.iter().take(MAX_RUN_BYTES).take_while(is_own).count();
+        // Another character could belong to the run.
+        if bytes.get(end).is_some_and(|next| !next.is_ascii()) {
+            return None;
+        }
+        let (run, rest) = self.text.split_at(end);
+        (self.text, self.last) = (rest, Some(own));
+        Some((own, run))
+    }
+
     /// Returns the next part of a hard run.
     fn part(&mut self) -> Option<Run<'a>> {
         let own = kind(self.hard.chars().next()?);
@@ -47,6 +62,9 @@ impl<'a> Iterator for Runs<'a> {
     fn next(&mut self) -> Option<Run<'a>> {
         if let Some(part) = self.part() {
             return Some(part);
+        }
+        if let Some(run) = self.ascii() {
+            return Some(run);
         }
         let mut current = self.last;
         let mut own = None;

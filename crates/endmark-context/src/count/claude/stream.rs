@@ -27,8 +27,8 @@ pub(super) fn tokens(
     is_stopped: fn() -> bool,
 ) -> u64 {
     let frames = generation.frame_ends_in_boundary();
-    let text =
-        if text.contains(is_taken) { text.chars().map(escaped).collect() } else { Cow::Borrowed(text) };
+    let is_any_taken = !text.is_ascii() && text.contains(is_taken);
+    let text = if is_any_taken { text.chars().map(escaped).collect() } else { Cow::Borrowed(text) };
     // A boundary includes one space.
     let is_absorbed = frames && begins_with_space && text.starts_with(' ') && !text.starts_with("  ");
     let text = if is_absorbed { &text[1..] } else { &*text };

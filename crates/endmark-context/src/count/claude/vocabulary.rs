@@ -1,6 +1,7 @@
 //! A vocabulary of pieces, and the fewest pieces that make up a stream.
 
-use std::collections::{HashMap, HashSet};
+use std::borrow::Cow;
+use std::collections::{HashSet, VecDeque};
 
 use super::super::shelf::Shelf;
 use super::class::{is_mark, literal};
@@ -19,22 +20,21 @@ const ROOT_LETTERS: usize = 128;
 
 /// A vocabulary that is ready to count.
 pub(super) struct Vocabulary {
-    /// The nodes of the tree of pieces, each with its first edge and its number of edges.
+    /// The nodes of the tree of pieces, level by level, and one more that ends the letters of the last.
     nodes: Vec<Node>,
-    /// The letters of each node in order, with the nodes that they lead to.
-    edges: Vec<(char, u32)>,
+    /// The letters of each node, in order. The letter at `i` leads to node `i + 1`.
+    letters: Vec<char>,
     /// The nodes of the most frequent first letters.
-    root: [u32; ROOT_LETTERS],
+    root: [usize; ROOT_LETTERS],
     /// Prefixes of UTF-8 characters that are one token.
     byte_prefixes: HashSet<Vec<u8>>,
     /// A power of two that is greater than the longest piece, in characters.
     ring: usize,
 }
 
-#[derive(Clone, Copy, Default)]
 struct Node {
-    first_edge: u32,
-    edges: u32,
+    /// Index of the first letter that leads on from it. Its letters end at the first one of the next node.
+    first: u32,
     is_piece: bool,
 }
 
@@ -42,37 +42,34 @@ impl Vocabulary {
     /// Reads the file format: a description, an empty line, pieces, an empty line, byte prefixes.
     fn read(file: &str) -> Self {
         let mut sections = file.split("\n\n").skip(1);
-        let pieces = sections.next().unwrap_or_default().lines().map(unescaped);
-        let mut children: Vec<HashMap<char, u32>> = vec![HashMap::new()];
-        let (mut is_piece, mut ring) = (vec![false], 2);
-        for piece in pieces {
-            let mut node = 0;
-            ring = ring.max((piece.chars().count() + 1).next_power_of_two());
-            for c in piece.chars() {
-                let next = u32::try_from(children.len()).unwrap_or(u32::MAX);
-                let found = children.get_mut(node).map_or(0, |of| *of.entry(c).or_insert(next));
-                if found == next {
-                    children.push(HashMap::new());
-                    is_piece.push(false);
+        let mut pieces: Vec<Cow<'_, str>> =
+            sections.next().unwrap_or_default().lines().map(unescaped).collect();
+        // Pieces that begin alike are then neighbours. Nearly all are in order in the file.
+        pieces.sort();
+        let longest = pieces.iter().map(|piece| piece.chars().count()).max().unwrap_or(1);
+        let (mut nodes, mut letters) = (Vec::new(), Vec::new());
+        // The pieces under each node in the order of the nodes, and the length in bytes of the beginning they share.
+        let mut under = VecDeque::from([(pieces.as_slice(), 0)]);
+        while let Some((mut pieces, length)) = under.pop_front() {
+            let next = |piece: &Cow<'_, str>| piece.get(length..).and_then(|rest| rest.chars().next());
+            let is_piece = pieces.first().is_some_and(|piece| next(piece).is_none());
+            nodes.push(Node { first: index(letters.len()), is_piece });
+            while let Some(piece) = pieces.first() {
+                let letter = next(piece);
+                let (own, others) = pieces.split_at(pieces.partition_point(|piece| next(piece) <= letter));
+                if let Some(letter) = letter {
+                    letters.push(letter);
+                    under.push_back((own, length + letter.len_utf8()));
                 }
-                node = found as usize;
-            }
-            if let Some(end) = is_piece.get_mut(node) {
-                *end = true;
+                pieces = others;
             }
         }
-        let (mut nodes, mut edges) = (Vec::with_capacity(children.len()), Vec::new());
-        for (of, is_piece) in children.iter().zip(is_piece) {
-            let first_edge = u32::try_from(edges.len()).unwrap_or(u32::MAX);
-            let mut own: Vec<(char, u32)> = of.iter().map(|(c, node)| (*c, *node)).collect();
-            own.sort_unstable();
-            nodes.push(Node { first_edge, edges: u32::try_from(own.len()).unwrap_or(0), is_piece });
-            edges.extend(own);
-        }
+        nodes.push(Node { first: index(letters.len()), is_piece: false });
         let mut root = [0; ROOT_LETTERS];
-        for (c, node) in children.first().into_iter().flatten() {
-            if let Some(place) = root.get_mut(*c as usize) {
-                *place = *node;
+        let of_root = nodes.get(1).map_or(0, |second| second.first as usize);
+        for (at, letter) in letters.iter().enumerate().take(of_root) {
+            if let Some(place) = root.get_mut(*letter as usize) {
+                *place = at + 1;
             }
         }
         let bytes = |hex: &str| {
@@ -80,24 +77,24 @@ impl Vocabulary {
             digits.filter_map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
         };
         let byte_prefixes = sections.next().unwrap_or_default().lines().map(bytes).collect();
-        Self { nodes, edges, root, byte_prefixes, ring }
+        Self { nodes, letters, root, byte_prefixes, ring: (longest + 1).next_power_of_two() }
     }
 
-    /// Returns the node that a letter leads to, or 0 without one. No edge leads back to the root.
-    fn step(&self, node: u32, c: char) -> u32 {
+    /// Returns the node that a letter leads to, or 0 without one. No letter leads back to the root.
+    fn step(&self, node: usize, c: char) -> usize {
         if node == 0
             && let Some(found) = self.root.get(c as usize)
         {
             return *found;
         }
-        let Some(of) = self.nodes.get(node as usize) else { return 0 };
-        let from = of.first_edge as usize;
-        let own = self.edges.get(from..from + of.edges as usize).unwrap_or_default();
-        own.binary_search_by_key(&c, |edge| edge.0).ok().and_then(|at| own.get(at)).map_or(0, |edge| edge.1)
+        let Some([own, next]) = self.nodes.get(node..node + 2) else { return 0 };
+        let first = own.first as usize;
+        let letters = self.letters.get(first..next.first as usize).unwrap_or_default();
+        letters.binary_search(&c).map_or(0, |at| first + at + 1)
     }
 
-    fn is_piece(&self, node: u32) -> bool {
-        self.nodes.get(node as usize).is_some_and(|node| node.is_piece)
+    fn is_piece(&self, node: usize) -> bool {
+        self.nodes.get(node).is_some_and(|node| node.is_piece)
     }
 
     /// Returns a buffer for the token counts ahead of a place, as far as the longest piece reaches.
@@ -152,8 +149,15 @@ impl Vocabulary {
     }
 }
 
+fn index(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}
+
 /// Returns a piece of the file with newlines, tabs and backslashes unescaped.
-fn unescaped(line: &str) -> String {
+fn unescaped(line: &str) -> Cow<'_, str> {
+    if !line.contains('\\') {
+        return Cow::Borrowed(line);
+    }
     let mut piece = String::with_capacity(line.len());
     let mut letters = line.chars();
     while let Some(c) = letters.next() {
@@ -167,7 +171,7 @@ fn unescaped(line: &str) -> String {
             other => other,
         });
     }
-    piece
+    Cow::Owned(piece)
 }
 
 #[cfg(test)]
