@@ -12,9 +12,10 @@ mod ascii;
 mod ranks;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::sync::OnceLock;
 
+use foldhash::fast::RandomState;
 use regex::Regex;
 
 use super::Count;
@@ -48,8 +49,15 @@ pub(super) static O200K: Shelf<Vocabulary> =
 pub(super) static CL100K: Shelf<Vocabulary> =
     Shelf::new(|| Vocabulary::read(CL100K_FILE, CL100K_PATTERN, ascii::cl100k_piece));
 
+/// Most pieces whose tokens are remembered while a text is counted. Words that are not tokens are often repeated, and
+/// merging one costs far more than a lookup.
+const MAX_KNOWN: usize = 1 << 12;
+
 /// In a piece up to this size, all pairs are scanned before each merge, which is faster than a heap.
 const MAX_SCANNED_BYTES: usize = 64;
+
+/// The tokens of short pieces that were merged before.
+type Known<'a> = HashMap<&'a [u8], u64, RandomState>;
 
 /// A published vocabulary that is ready to count.
 pub(super) struct Vocabulary {
@@ -70,6 +78,7 @@ impl Vocabulary {
     /// Returns the tokens of a text, exact if no piece is too long. Once it `is_stopped`, the rest is not counted.
     pub(super) fn count(&self, text: &str, is_stopped: fn() -> bool) -> Count {
         let mut count = Count { tokens: 0, exact: true };
+        let mut known = Known::default();
         for piece in self.pieces(text) {
             count.exact &= piece.len() <= MAX_PIECE_BYTES;
             // A piece this long is usually one repeated character: equal parts are counted once.
@@ -79,7 +88,7 @@ impl Vocabulary {
                     return Count { exact: false, ..count };
                 }
                 if part != last.0 {
-                    last = (part, self.merged(part));
+                    last = (part, self.merged(part, &mut known));
                 }
                 count.tokens += last.1;
             }
@@ -120,14 +129,17 @@ impl Vocabulary {
     }
 
     /// Returns the tokens of a piece.
-    fn merged(&self, piece: &[u8]) -> u64 {
+    fn merged<'a>(&self, piece: &'a [u8], known: &mut Known<'a>) -> u64 {
         if piece.len() < 2 || self.ranks.get(piece).is_some() {
             return u64::from(!piece.is_empty());
         }
-        if piece.len() <= MAX_SCANNED_BYTES {
-            return scanned(piece, &self.ranks);
+        if piece.len() > MAX_SCANNED_BYTES {
+            return Parts::of(piece).merged(&self.ranks);
         }
-        Parts::of(piece).merged(&self.ranks)
+        if known.len() >= MAX_KNOWN {
+            known.clear();
+        }
+        *known.entry(piece).or_insert_with(|| scanned(piece, &self.ranks))
     }
 }
 
