@@ -1,9 +1,10 @@
 //! Counts the tokens of a stream while it is written.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use foldhash::fast::RandomState;
+use memchr::memmem::Finder;
 
 use super::class::{BEGIN, CAPITAL, CAPITALS, END};
 use super::vocabulary::Vocabulary;
@@ -15,6 +16,9 @@ const MAX_KNOWN_BYTES: usize = 48;
 
 /// A longer stretch is counted in parts of this size, between which the count can be stopped.
 const MAX_STRETCH_BYTES: usize = 64 * 1024;
+
+/// Finds the ends of words, faster than the standard library in words this short.
+static ENDS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\u{fdd1}"));
 
 /// A count that grows with its stream. No piece of a vocabulary extends beyond the end of a word, and a piece with
 /// the beginning of a word begins with it. So the fewest pieces of each stretch are those of the whole stream.
@@ -36,7 +40,11 @@ impl Tally {
 
     /// Adds a part of the stream, which ends with a word or is the last part.
     pub(super) fn add(&mut self, stream: &str) {
-        for part in stream.split_inclusive(END) {
+        let ends = ENDS.find_iter(stream.as_bytes()).map(|at| at + END.len_utf8());
+        let mut begin = 0;
+        for end in ends.chain([stream.len()]) {
+            let part = &stream[begin..end];
+            begin = end;
             let word = part.find([BEGIN, CAPITAL, CAPITALS]).unwrap_or(0);
             let (before, word) = part.split_at(word);
             self.tokens += self.of(before) + self.of(word);
