@@ -18,6 +18,7 @@ import http.server
 import json
 import os
 import platform
+import re
 import shutil
 import socket
 import subprocess
@@ -35,6 +36,8 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 WHOLE = json.dumps({"title": "The sea", "lines": ["The harbour was quiet.", "Nobody slept.", "The ships came home."]})
 CUT_AT = 60
 NOBODY = 65532
+# Whether a program has huge pages only if it asks for them. In them, an idle gateway held 8 MB more.
+HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 NOTICES = "THIRD-PARTY-NOTICES.txt"
 
 
@@ -103,6 +106,9 @@ def is_served(command: list, address: str, upstream: str, **more) -> None:
             must(response.headers["x-endmark-outcome"] == "resumed", str(response.headers))
         must(reply["choices"][0]["message"]["content"] == WHOLE, str(reply))
         run(health, env=environment, **more)
+        memory = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
+        if "[madvise]" in HUGE_PAGES.read_text():
+            must(re.search(r"^AnonHugePages: +0 kB", memory, re.MULTILINE) is not None, f"it asks for huge pages:\n{memory}")
     finally:
         process.terminate()
         must(process.wait(60) in (0, 143), f"it ended with {process.returncode}")
