@@ -6,7 +6,7 @@ mod reference;
 use std::sync::LazyLock;
 
 use endmark_gateway::{
-    CapSettings, CorrectSettings, DiscloseSettings, EmergencySettings, Limits, ListenerSettings,
+    CapSettings, CorrectSettings, DiscloseSettings, EmergencySettings, KeySettings, Limits, ListenerSettings,
     MetricsSettings, ResumeSettings, RetrySettings, StorePolicy, ToolSettings, WindowSettings,
 };
 
@@ -38,6 +38,7 @@ pub(crate) static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
     keys.extend(section!("cap", CapSettings, gateway.cap));
     keys.extend(section!("compact.window", WindowSettings, gateway.compact.window));
     keys.extend(section!("compact.emergency", EmergencySettings, gateway.compact.emergency));
+    keys.extend(section!("keys", KeySettings, gateway.keys));
     keys.extend(section!("budget", Budget, budget));
     keys.extend(section!("runs", Runs, runs));
     keys.extend(section!("metrics", MetricsSettings, gateway.metrics));

@@ -176,7 +176,7 @@ impl Gateway {
             scrubber: Arc::new(settings.scrubber()),
             schemas,
             budgets: Arc::new(Budgets::new(&settings)?),
-            keys: Keys::new(settings.sole_key.as_ref()),
+            keys: Keys::new(&settings),
             admitted_calls: AtomicU64::new(0),
             metrics: Arc::new(Metrics::new()),
             stopping: Arc::default(),

@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 
 use crate::budget::KeyLimits;
 use crate::rescue::Refusal;
-use crate::settings::{Pattern, Secret, SoleKey};
+use crate::settings::{Pattern, Secret, Settings, SoleKey};
 use crate::upstream::{CREDENTIALS, Credential, secrets_in};
 use refused::KeyRefused;
 
@@ -38,6 +38,8 @@ const LOOKED_UP_AT_ONCE: usize = 2;
 pub(crate) struct Keys {
     /// The only accepted key, if there is one. The store is then not used.
     sole: Option<(Secret, Arc<OwnKey>)>,
+    /// How long the store's keys are accepted while they cannot be confirmed.
+    stale_after: Duration,
     known: Mutex<HashMap<String, KnownKey>>,
     looking_up: Semaphore,
 }
@@ -60,9 +62,14 @@ pub(crate) struct OwnKey {
 }
 
 impl Keys {
-    pub(crate) fn new(sole: Option<&SoleKey>) -> Self {
-        let sole = sole.map(|sole| (sole.secret.clone(), Arc::new(OwnKey::sole(sole))));
-        Self { sole, known: Mutex::default(), looking_up: Semaphore::new(LOOKED_UP_AT_ONCE) }
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let sole = settings.sole_key.as_ref().map(|sole| (sole.secret.clone(), Arc::new(OwnKey::sole(sole))));
+        Self {
+            sole,
+            stale_after: settings.keys.stale_after,
+            known: Mutex::default(),
+            looking_up: Semaphore::new(LOOKED_UP_AT_ONCE),
+        }
     }
 
     /// Whether only one key is accepted.
@@ -124,7 +131,7 @@ impl Keys {
             return Ok(key);
         }
         let version = store.keys_version();
-        let found = store.key_of(secret).await?;
+        let found = store.key_of(secret, self.stale_after).await?;
         let key = Arc::new(OwnKey::new(found.ok_or(KeyRefused::Unknown)?));
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MAX_KNOWN {

@@ -49,7 +49,7 @@ pub use scrub::Scrubber;
 pub use settings::{
     Authorities, AuthoritiesError, BaseUrl, BaseUrlError, BudgetSettings, CapSettings, Clock,
     CompactSettings, Conditions, CorrectSettings, DiscloseSettings, EmergencySettings, FaultError, FaultPlan,
-    FaultSettings, FaultSide, FieldPattern, Hidden, Incomplete, Limits, ListenerSettings, MODES,
+    FaultSettings, FaultSide, FieldPattern, Hidden, Incomplete, KeySettings, Limits, ListenerSettings, MODES,
     MetricsAccess, MetricsSettings, Mode, OnMissing, PREFILLS, Pattern, Prefill, Proxy, ProxyError,
     ProxyVariableError, ResumeSettings, RetrySettings, Secret, Settings, SoleKey, StorePolicy, TlsFiles,
     ToolSettings, USUAL_PORT, Unfit, UnknownFaultSide, UnknownMode, UnusablePattern, Upstream,

@@ -9,6 +9,7 @@ mod correct;
 mod disclose;
 mod faults;
 mod incomplete;
+mod keys;
 mod kinds;
 mod limits;
 mod listener;
@@ -42,6 +43,7 @@ pub use disclose::DiscloseSettings;
 pub(crate) use faults::{ALL, Fault, Kind, Place};
 pub use faults::{FaultError, FaultPlan, FaultSettings, FaultSide, UnknownFaultSide};
 pub use incomplete::Incomplete;
+pub use keys::KeySettings;
 pub use kinds::Hidden;
 pub use limits::Limits;
 pub use listener::{ListenerSettings, TlsFiles};
@@ -70,6 +72,8 @@ pub struct Settings {
     pub tls: Option<TlsFiles>,
     /// Who may read the metrics. Without a value they are open, unless a key is required and there is no admin key.
     pub metrics: MetricsSettings,
+    /// The gateway's own keys.
+    pub keys: KeySettings,
     /// The only accepted key, instead of those in the store. Such a gateway has no page except its health.
     pub sole_key: Option<SoleKey>,
     /// The upstreams by name; never empty. A request is for the first one whose conditions it meets, otherwise for
@@ -127,6 +131,7 @@ impl Default for Settings {
             listener: ListenerSettings::default(),
             tls: None,
             metrics: MetricsSettings::default(),
+            keys: KeySettings::default(),
             sole_key: None,
             upstreams: Upstream::public(),
             resume: ResumeSettings::default(),

@@ -42,9 +42,6 @@ use crate::writer::Writer;
 /// Pause between two requests.
 const RETURN_PAUSE: Duration = Duration::from_millis(pace::RETURN_PAUSE_MS);
 
-/// How long the last known keys are accepted while the database cannot be reached.
-const STALE_KEYS_MS: u64 = 3_600_000;
-
 /// The connection of one open store to its shared database.
 pub(crate) struct Shared {
     state: Arc<State>,
@@ -171,8 +168,8 @@ impl Shared {
     /// Error if the database has not confirmed the keys for too long: a key may have been revoked since.
     pub(crate) fn check_keys_age(&self) -> Result<(), StoreError> {
         let checked_ms = self.state.keys_checked_ms.load(Ordering::Acquire);
-        let age_ms = self.state.clock.now_ms().saturating_sub(checked_ms);
-        if age_ms > STALE_KEYS_MS || self.keys_version() < 0 { Err(self.state.unreachable()) } else { Ok(()) }
+        let age = Duration::from_millis(self.state.clock.now_ms().saturating_sub(checked_ms));
+        if age > stale_after || self.keys_version() < 0 { Err(self.state.unreachable()) } else { Ok(()) }
     }
 
     /// Reports what is left to the database, and returns unspent shares. The thread ends soon after.

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::path::Path;
+use std::time::Duration;
 
 use endmark_context::budget::sim::{LOG_BYTES_PER_ROW, ROW_BYTES};
 use endmark_context::budget::{RateLimits, Scope, Unit};
@@ -147,7 +148,7 @@ async fn a_store_becomes_a_database_and_a_file_again_with_the_same_sums() {
     };
     assert_eq!(spent(&one), spent(&other));
     let store = Store::open(&back).unwrap();
-    let key = store.key_of(secret.reveal()).await.unwrap().unwrap().key;
+    let key = store.key_of(secret.reveal(), Duration::from_hours(1)).await.unwrap().unwrap().key;
     assert_eq!((key.models, key.rates), (vec!["gpt-5*".to_owned()], rates));
     store.close().await;
 }

@@ -85,6 +85,9 @@ async fn call(
     Ok(true)
 }
 
+/// How long keys are accepted without the database.
+const STALE_AFTER: Duration = Duration::from_hours(1);
+
 const SPENT: &str = "SELECT spent FROM em_budgets WHERE scope = 'all'";
 const COMMITTED: &str = "SELECT committed FROM em_budgets WHERE scope = 'all'";
 const ROWS: &str = "SELECT count(*) FROM em_usage";
@@ -252,7 +255,7 @@ async fn calls_go_on_in_what_was_granted_while_the_database_is_gone_and_their_ro
     }
     assert!(has_failed && calls > 40, "{calls} calls");
     assert!(matches!(store.condition().failure, Some(StoreError::Database { .. })));
-    let unknown = store.key_of("sk-em-unknown").await;
+    let unknown = store.key_of("sk-em-unknown", STALE_AFTER).await;
     assert!(matches!(unknown, Err(StoreError::Database { .. })), "it may be new: {unknown:?}");
     postgres.start_again();
     postgres.becomes(ROWS, calls).await;
@@ -604,11 +607,11 @@ async fn a_new_instance_knows_the_keys_from_its_first_moment() {
     let mut book = KeyBook::open(&shared).await.unwrap();
     let secret = book.add(NewKey { name: "team-a".to_owned(), ..NewKey::default() }).await.unwrap();
     let store = Store::open(&location(&postgres, &folder.path().join("a.db"))).unwrap();
-    assert!(store.key_of(secret.reveal()).await.unwrap().is_some());
+    assert!(store.key_of(secret.reveal(), STALE_AFTER).await.unwrap().is_some());
     store.close().await;
     postgres.stop();
     // Without the database a new instance cannot know any key.
     let store = Store::open(&location(&postgres, &folder.path().join("b.db"))).unwrap();
-    assert!(matches!(store.key_of(secret.reveal()).await, Err(StoreError::Database { .. })));
+    assert!(matches!(store.key_of(secret.reveal(), STALE_AFTER).await, Err(StoreError::Database { .. })));
     store.close().await;
 }

@@ -186,6 +186,35 @@ fn a_key_is_of_all_gateways_and_a_revoked_one_is_refused_everywhere_within_a_sec
 }
 
 #[test]
+fn without_the_database_the_last_known_keys_are_accepted_for_as_long_as_the_setting_allows() {
+    let Some(mut postgres) = Postgres::start() else { return };
+    in_runtime(async move {
+        let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
+        let settings = ["require_key = true\n[keys]\nstale_seconds = 5", "require_key = true"];
+        let places = settings.map(|more| place(&postgres, &upstream, more));
+        let key = places[0].run(&["keys", "add", "a"]).output.trim().to_owned();
+        let served = [0, 1].map(|index| Served::start(&places[index], &[]));
+        let reply = async |index: usize| ask(&served[index], "s", &key).await.unwrap();
+        let becomes = async |index: usize, status: u16| {
+            let begin = Instant::now();
+            while reply(index).await.status != status {
+                assert!(begin.elapsed() < Duration::from_secs(60), "{}", reply(index).await.text());
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        becomes(0, 200).await;
+        becomes(1, 200).await;
+        postgres.stop();
+        becomes(0, 503).await;
+        let refused = reply(0).await;
+        assert_eq!(refused.json()["error"]["type"], "endmark_store_failed", "{}", refused.text());
+        assert_eq!(reply(1).await.status, 200, "an hour is the default");
+        postgres.start_again();
+        becomes(0, 200).await;
+    });
+}
+
+#[test]
 fn without_the_database_replies_go_on_and_budgets_close() {
     let Some(mut postgres) = Postgres::start() else { return };
     in_runtime(async move {

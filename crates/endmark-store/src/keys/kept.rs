@@ -1,5 +1,7 @@
 //! The gateway's own keys in the store: create, rotate, revoke and look up.
 
+use std::time::Duration;
+
 use super::{KeyError, KeyOfSecret, KeySecret, NewKey};
 use crate::engine::{Reader, keys};
 use crate::error::StoreError;
@@ -10,6 +12,8 @@ impl Store {
     /// Creates a key and returns its secret, which cannot be looked up again.
     ///
     /// ```
+    /// use std::time::Duration;
+    ///
     /// use endmark_context::budget::{Period, Unit};
     /// use endmark_store::{KeyBudget, NewKey, Store, StoreLocation};
     ///
@@ -20,7 +24,8 @@ impl Store {
     /// let budget = KeyBudget { unit: Unit::Tokens, limit: 50_000, period: Period::Ever };
     /// let secret = store.add_key(NewKey { name: "run-7".to_owned(), budget: Some(budget), ..NewKey::default() }).await?;
     /// assert!(secret.reveal().starts_with("em_sk_"));
-    /// assert_eq!(store.key_of(secret.reveal()).await?.unwrap().key.name, "run-7");
+    /// let found = store.key_of(secret.reveal(), Duration::from_secs(3_600)).await?;
+    /// assert_eq!(found.unwrap().key.name, "run-7");
     /// store.revoke_key("run-7").await?;
     /// # Ok(())
     /// # }
@@ -67,14 +72,19 @@ impl Store {
         self.shared.as_ref().map_or(0, |shared| shared.keys_version())
     }
 
-    /// Returns the key that has this secret, in any state.
+    /// Returns the key that has this secret, in any state. `stale_after` is how long the keys of a shared database are
+    /// valid after it confirmed them.
     ///
     /// # Errors
-    /// [`StoreError`] if the store fails, if the shared database has not confirmed its keys for an hour, or if it fails
-    /// and the secret is unknown: its key may be newer than the last confirmation.
-    pub async fn key_of(&self, secret: &str) -> Result<Option<KeyOfSecret>, StoreError> {
+    /// [`StoreError`] if the store fails, if the keys are older than that, or if the shared database fails and the secret
+    /// is unknown: its key may be newer than the last confirmation.
+    pub async fn key_of(
+        &self,
+        secret: &str,
+        stale_after: Duration,
+    ) -> Result<Option<KeyOfSecret>, StoreError> {
         if let Some(shared) = &self.shared {
-            shared.check_keys_age()?;
+            shared.check_keys_age(stale_after)?;
         }
         let sha256 = sha256_hex(secret.as_bytes());
         let found = self.read(move |reader: &Reader| reader.key_of_secret(&sha256)).await?;
