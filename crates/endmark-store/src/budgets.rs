@@ -87,13 +87,36 @@ impl Held {
     }
 
     /// Returns the remaining amount of the tightest budget, before the hold of a call: most calls cost far less than
-    /// they hold.
+    /// they hold. What other instances may use counts as left, as in rate limits.
     fn least_left<'a>(accounts: impl Iterator<Item = (&'a Claim, Account)>) -> Option<(Scope, Unit, u64)> {
         let accounts = accounts.filter(|(claim, _)| claim.scope != Scope::Rate);
         let share = |(_, account): &(&Claim, Account)| {
-            u128::from(account.left()) * 1_000 / u128::from(account.limit.max(1))
+            u128::from(account.left_anywhere()) * 1_000 / u128::from(account.limit.max(1))
         };
-        accounts.min_by_key(share).map(|(claim, account)| (claim.scope, claim.unit, account.left()))
+        accounts.min_by_key(share).map(|(claim, account)| (claim.scope, claim.unit, account.left_anywhere()))
+    }
+}
+
+/// The most that can be added to the limit of a budget, in tokens or nano-dollars.
+const EXTRA_LIMIT: u64 = 1 << 60;
+
+/// Outcome of raising the budget of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Raised {
+    /// This was added to the configured limit, together with earlier additions.
+    To(u64),
+    /// At most this much more can be added.
+    TooMuch(u64),
+    /// The session has no budget in this unit.
+    Unknown,
+}
+
+impl Raised {
+    /// Decides whether `by` is added to earlier additions; `None` if there is no budget.
+    pub(crate) fn of(extra: Option<u64>, by: u64) -> Self {
+        let Some(extra) = extra else { return Self::Unknown };
+        let most = EXTRA_LIMIT.saturating_sub(extra);
+        if by > most { Self::TooMuch(most) } else { Self::To(extra.saturating_add(by)) }
     }
 }
 

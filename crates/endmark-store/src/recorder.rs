@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::budgets::{Held, Hold};
+use endmark_context::budget::Scope;
+
+use crate::budgets::{Claim, Held, Hold, UsedUp};
 use crate::calls::CallStarted;
 use crate::engine::{Fault, budgets, capabilities, recoveries};
 use crate::error::StoreError;
@@ -11,6 +13,7 @@ use crate::ledger::OpenCall;
 use crate::records::{CutId, CutSettled, CutStarted};
 use crate::refusals::RefusedRequest;
 use crate::scrub::{Scrub, clean};
+use crate::shared::{Shared, closings};
 use crate::store::Store;
 
 /// Writes records without secrets, from [`Store::recorder`]. Cloning it is cheap.
@@ -43,11 +46,12 @@ impl Recorder {
     /// Returns once committed data covers the hold; in a busy budget a committed lease covers it at once. The hold is
     /// settled with the row of the call.
     ///
-    /// If instances share the budgets, the hold needs a share of each. A session then has no closing call, because no
-    /// instance knows whether another one made it.
+    /// If instances share the budgets, the hold needs a share of each, and only one of them makes the closing call of a
+    /// session.
     pub async fn hold(&self, hold: Hold) -> Result<Held, StoreError> {
         let Some(shared) = &self.store.shared else { return self.hold_here(hold).await };
         let since = tokio::time::Instant::now();
+        let may_close = hold.may_close;
         let hold = Hold { may_close: false, ..hold };
         if shared.admit().is_err() {
             shared.request(&hold.claims).await?;
@@ -60,12 +64,47 @@ impl Recorder {
                 shared.note_use(&hold.claims);
                 return Ok(outcome);
             };
-            if has_asked && !shared.may_fit(used_up, since).await {
-                return Ok(outcome);
+            if !has_asked {
+                shared.request(&hold.claims).await?;
+                has_asked = true;
+            } else if !shared.wait_for_share(&hold.claims, used_up, since).await? {
+                let UsedUp { claim, account } = used_up;
+                let is_ending = claim.scope == Scope::Session && account.is_closed_by(claim.amount);
+                return if may_close && is_ending {
+                    self.close(shared, hold, outcome).await
+                } else {
+                    Ok(outcome)
+                };
             }
-            shared.request(&hold.claims).await?;
-            has_asked = true;
         }
+    }
+
+    /// Holds a call as the closing one of its session, if no other instance had one. Returns `refused` otherwise. If this
+    /// ends between its steps, the session has no closing call, rather than two.
+    async fn close(&self, shared: &Shared, hold: Hold, refused: Held) -> Result<Held, StoreError> {
+        let as_closing =
+            hold.claims.iter().map(|claim| Claim { amount: claim.closing_amount, ..claim.clone() });
+        let (of_session, others): (Vec<Claim>, Vec<Claim>) =
+            as_closing.partition(|claim| claim.scope == Scope::Session);
+        let Some(session) = of_session.first().map(|claim| claim.subject.clone()) else { return Ok(refused) };
+        if !others.is_empty() {
+            shared.request(&others).await?;
+        }
+        let (request_id, call) = (hold.request_id.clone(), hold.call);
+        let held = self.hold_here(Hold { may_close: true, ..hold }).await?;
+        if held != Held::Closing {
+            return Ok(held);
+        }
+        let closed =
+            shared.look_up(async |client| closings::close(client, &session, &request_id).await).await;
+        if closed != Ok(true) {
+            // Without an answer, the next report to the database tells whether the session is closed.
+            self.release_here(&request_id, call, closed.is_err()).await?;
+            return closed.map(|_| refused);
+        }
+        // A report that was sent before has opened it again here. If the database fails now, the next report closes it.
+        let _ = shared.request(&of_session).await;
+        Ok(held)
     }
 
     /// Holds a call within the amount that this instance may spend.
@@ -80,6 +119,16 @@ impl Recorder {
     /// Releases the holds of a call that was never made. If it was to close its session (`closes`), the session stays
     /// open.
     pub async fn release(&self, request_id: &str, call: u32, closes: bool) -> Result<(), StoreError> {
+        self.release_here(request_id, call, closes).await?;
+        match &self.store.shared {
+            Some(shared) if closes => {
+                shared.look_up(async |client| closings::reopen(client, request_id).await).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn release_here(&self, request_id: &str, call: u32, closes: bool) -> Result<(), StoreError> {
         if self.store.ledger.release(request_id, call) {
             return Ok(());
         }

@@ -7,6 +7,7 @@
 
 pub(crate) mod address;
 mod clock;
+pub(crate) mod closings;
 pub(crate) mod connect;
 pub(crate) mod copying;
 pub(crate) mod database;
@@ -28,6 +29,7 @@ use std::time::Duration;
 
 use endmark_context::budget::{Tenure, pace};
 use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
 
 use address::PostgresAddress;
 use clock::Clock;
@@ -139,15 +141,27 @@ impl Shared {
         answer.await.map_err(|_| self.state.unreachable())?
     }
 
-    /// Whether a call that does not fit may fit soon, once others return unused shares. If so, waits a moment.
-    pub(crate) async fn may_fit(&self, used_up: &UsedUp, since: tokio::time::Instant) -> bool {
+    /// Requests shares again for a call that does not fit, if it may fit soon, once others return unused shares. Returns
+    /// whether it may.
+    pub(crate) async fn wait_for_share(
+        &self,
+        claims: &[Claim],
+        used_up: &UsedUp,
+        since: Instant,
+    ) -> Result<bool, StoreError> {
         let is_tight = locked(&self.state.requests).is_tight(&BudgetKey::of(&used_up.claim));
         let patience = Duration::from_millis(pace::patience_ms(is_tight));
-        let may_fit = used_up.account.may_admit(used_up.claim.amount) && since.elapsed() < patience;
-        if may_fit && is_tight {
-            tokio::time::sleep(RETURN_PAUSE).await;
+        if !used_up.account.may_admit(used_up.claim.amount) || since.elapsed() >= patience {
+            return Ok(false);
         }
-        may_fit
+        let requested = tokio::time::timeout_at(since + patience, async {
+            if is_tight {
+                tokio::time::sleep(RETURN_PAUSE).await;
+            }
+            self.request(claims).await
+        });
+        // If the database is slow, the call is refused for what is known now.
+        requested.await.unwrap_or(Ok(())).map(|()| true)
     }
 
     /// Notes that budgets are in use, so that their shares are not returned.
@@ -165,8 +179,8 @@ impl Shared {
         self.state.keys_version.load(Ordering::Acquire)
     }
 
-    /// Error if the database has not confirmed the keys for too long: a key may have been revoked since.
-    pub(crate) fn check_keys_age(&self) -> Result<(), StoreError> {
+    /// Error if the database has not confirmed the keys for this long: a key may have been revoked since.
+    pub(crate) fn check_keys_age(&self, stale_after: Duration) -> Result<(), StoreError> {
         let checked_ms = self.state.keys_checked_ms.load(Ordering::Acquire);
         let age = Duration::from_millis(self.state.clock.now_ms().saturating_sub(checked_ms));
         if age > stale_after || self.keys_version() < 0 { Err(self.state.unreachable()) } else { Ok(()) }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use endmark_context::budget::Unit;
 
+use crate::budgets::Raised;
 use crate::engine::journal::Instance;
 use crate::engine::{
     self, BUSY_TIMEOUT, LogFilter, Reader, Session, budgets, compactions, cuts, journal, outputs, recoveries,
@@ -22,7 +23,7 @@ use crate::refusals::{Refusals, RefusedRequest};
 use crate::scrub::Scrub;
 use crate::shared::publisher::Publisher;
 use crate::shared::work::random;
-use crate::shared::{self, Shared};
+use crate::shared::{self, Shared, database};
 use crate::writer::{QUEUE, Tuning, Writer};
 
 /// An open store. Cloning it is cheap; all clones share one writer.
@@ -197,7 +198,7 @@ impl Store {
             && keep_days > 0
         {
             // They are deleted next time instead, or by another gateway.
-            let delete = async |client: &_| shared::runs::delete_old(client, keep_days).await;
+            let delete = async |client: &mut _| shared::runs::delete_old(client, keep_days).await;
             let _ = shared.look_up(delete).await;
         }
         Ok(forgotten)
@@ -217,17 +218,13 @@ impl Store {
         Ok(summed)
     }
 
-    /// Adds to the budget of a session (CX-7) and reopens the session if its budget was used up. Returns whether the
-    /// session is known.
-    ///
-    /// # Errors
-    /// [`StoreError::NotShared`] with a PostgreSQL store.
-    pub async fn raise_budget(&self, session: &str, unit: Unit, by: u64) -> Result<bool, StoreError> {
-        self.alone("raising a session's budget")?;
+    /// Adds to the budget of a session (CX-7) and reopens the session if its budget was used up.
+    pub async fn raise_budget(&self, session: &str, unit: Unit, by: u64) -> Result<Raised, StoreError> {
+        if let Some(shared) = &self.shared {
+            return shared.look_up(async |client| database::raise(client, session, unit, by).await).await;
+        }
         let session = session.to_owned();
-        let raised =
-            self.writer.write(move |engine| budgets::raise(engine, &session, unit.name(), by)).await?;
-        Ok(raised > 0)
+        self.writer.write(move |engine| budgets::raise(engine, &session, unit.name(), by)).await
     }
 
     /// Error if the store is shared: the operation would change this instance alone.

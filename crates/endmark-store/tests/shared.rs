@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use endmark_context::budget::{Scope, Unit};
 use endmark_store::{
-    CallSettled, CallStarted, Claim, Held, Hold, KeyBook, NewKey, NoSecrets, Purpose, SharedBudgets, Store,
-    StoreError, StoreLocation, Tokens,
+    CallSettled, CallStarted, Claim, Held, Hold, KeyBook, NewKey, NoSecrets, Purpose, Raised, SharedBudgets,
+    Store, StoreError, StoreLocation, Tokens,
 };
 use testkit::{Link, PgBouncer, Postgres, TcpProxy};
 
@@ -282,11 +282,13 @@ async fn a_budget_that_is_raised_is_larger_for_all_instances() {
         matches!(held, Held::Fits { .. })
     };
     assert!(call(&stores[0], "em_1", 900).await && !call(&stores[1], "em_2", 200).await);
-    let budgets = SharedBudgets::open(stores[0].location()).await.unwrap();
+    let mut budgets = SharedBudgets::open(stores[0].location()).await.unwrap();
     assert_eq!(budgets.sessions("sess", Unit::Tokens).await.unwrap(), ["session"]);
     assert!(budgets.sessions("sess", Unit::NanoUsd).await.unwrap().is_empty());
-    assert!(!budgets.raise("sess", Unit::Tokens, 500).await.unwrap());
-    assert!(budgets.raise("session", Unit::Tokens, 500).await.unwrap());
+    assert_eq!(budgets.raise("sess", Unit::Tokens, 500).await, Ok(Raised::Unknown));
+    assert_eq!(budgets.raise("session", Unit::Tokens, 500).await, Ok(Raised::To(500)));
+    let of_session = budgets.all().await.unwrap();
+    assert_eq!((of_session[0].extra, of_session[0].held), (500, 900), "{of_session:?}");
     assert!(call(&stores[1], "em_3", 200).await, "1,100 of 1,500");
     // The other instance may have to return what it was granted beyond its call.
     let mut tries = 0;
@@ -297,6 +299,82 @@ async fn a_budget_that_is_raised_is_larger_for_all_instances() {
     assert!(!call(&stores[0], "em_5", 1).await && !call(&stores[1], "em_6", 1).await, "1,500 of 1,500");
     for store in &stores {
         assert_eq!(store.reader().unwrap().budgets().unwrap()[0].extra, 500);
+        store.close().await;
+    }
+}
+
+/// Asks for a call in a session with a budget of 100 tokens, beside a large one of all requests.
+async fn ask_in_session(store: &Store, request_id: &str, session: &str, amount: u64) -> Held {
+    let mut asked = hold(request_id, session, 100, amount);
+    asked.claims[0].limit = 1_000_000;
+    store.recorder(NoSecrets).hold(asked).await.unwrap()
+}
+
+async fn settle(store: &Store, request_id: &str, session: &str, cost: u64) {
+    let tokens = Tokens { prompt: Some(0), output: Some(cost), ..Tokens::default() };
+    let open = store.recorder(NoSecrets).open_call(started(request_id, session)).await;
+    open.settle(CallSettled { ending: "clean".into(), tokens, ..CallSettled::default() });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_session_has_one_closing_call_over_all_instances() {
+    const SESSIONS: u64 = 6;
+    let Some(postgres) = Postgres::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let open = |name: &str| Store::open(&location(&postgres, &folder.path().join(name))).unwrap();
+    let stores = ["a.db", "b.db", "c.db"].map(open);
+    for number in 0..SESSIONS {
+        let session = format!("s{number}");
+        let first = format!("em_first_{number}");
+        assert!(matches!(ask_in_session(&stores[0], &first, &session, 90).await, Held::Fits { .. }));
+        settle(&stores[0], &first, &session, 90).await;
+        let (mut closing, mut after) = (0, 0);
+        for round in 0_u32.. {
+            let mut asked = Vec::new();
+            for (index, store) in stores.iter().cycle().take(9).enumerate() {
+                let (store, session) = (store.clone(), session.clone());
+                let id = format!("em_{number}_{round}_{index}");
+                asked.push(tokio::spawn(async move {
+                    let held = ask_in_session(&store, &id, &session, 20).await;
+                    if held == Held::Closing {
+                        settle(&store, &id, &session, 5).await;
+                    }
+                    held
+                }));
+            }
+            for asked in asked {
+                match asked.await.unwrap() {
+                    Held::Closing => closing += 1,
+                    held => assert!(matches!(held, Held::UsedUp(_)), "{held:?}"),
+                }
+            }
+            assert!(round < 100, "it has no closing call");
+            after += u32::from(closing > 0);
+            if after > 2 {
+                break;
+            }
+        }
+        assert_eq!(closing, 1, "{session}");
+    }
+    // After it, even what fits is refused, on every instance.
+    for store in &stores {
+        let held = ask_in_session(store, "em_small", "s0", 1).await;
+        assert!(matches!(&held, Held::UsedUp(used_up) if used_up.account.is_closed), "{held:?}");
+    }
+    let closed = postgres.number("SELECT count(DISTINCT closed_by) FROM em_budgets WHERE closed_by <> ''");
+    assert_eq!(closed, SESSIONS);
+    // A closing call that is never made leaves the session to the next one, of any instance.
+    assert!(matches!(ask_in_session(&stores[0], "em_first", "again", 90).await, Held::Fits { .. }));
+    settle(&stores[0], "em_first", "again", 90).await;
+    postgres.becomes("SELECT spent FROM em_budgets WHERE subject = 'again'", 90).await;
+    assert_eq!(ask_in_session(&stores[0], "em_unmade", "again", 20).await, Held::Closing);
+    assert!(matches!(ask_in_session(&stores[1], "em_other", "again", 20).await, Held::UsedUp(_)));
+    stores[0].recorder(NoSecrets).release("em_unmade", 1, true).await.unwrap();
+    assert_eq!(ask_in_session(&stores[1], "em_made", "again", 20).await, Held::Closing);
+    assert!(matches!(ask_in_session(&stores[0], "em_late", "again", 1).await, Held::UsedUp(_)));
+    assert_eq!(stores[2].raise_budget("again", Unit::Tokens, 500).await, Ok(Raised::To(500)));
+    assert!(matches!(ask_in_session(&stores[0], "em_raised", "again", 1).await, Held::Fits { .. }));
+    for store in stores {
         store.close().await;
     }
 }

@@ -6,17 +6,15 @@ use endmark_context::budget::{Scope, Unit};
 use endmark_context::rate_from_dollars;
 use endmark_failure::CommandError;
 use endmark_store::{
-    BudgetRow, Reader, SharedBudgets, Store, StoreError, StoreLocation, forfeit_instance, runtime,
+    BudgetRow, Key, KeyBook, Raised, Reader, SharedBudgets, Store, StoreError, StoreLocation,
+    forfeit_instance, runtime,
 };
 
 use crate::arguments::budget::{Budget, BudgetCommand, Raise};
-use crate::context::{Context, configuration_warnings, report_warnings};
+use crate::context::{Context, configuration_warnings, of_this_gateway};
 use crate::view::answer::{Answer, to_data};
 use crate::view::paint::Paint;
 use crate::view::table::{Cell, Column, Layout};
-
-/// The most that one command can add, in tokens or nano-dollars: a store keeps this exactly.
-const RAISE_LIMIT: u64 = 1_000_000_000_000_000_000;
 
 /// How many characters of a hash are shown. `endmark budget raise` accepts any unique prefix.
 const SUBJECT_CHARS: usize = 16;
@@ -32,14 +30,35 @@ pub(crate) fn run(context: &Context, arguments: &Budget) -> Result<Answer, Comma
         Some(BudgetCommand::Forfeit(forfeit)) => return forfeited(&effective, &forfeit.instance),
         None => {}
     }
-    let failed = |error| CommandError::of_store(&error);
-    let reader = Reader::open(&effective.settings.files.store).map_err(failed)?;
-    let rows = reader.budgets().map_err(failed)?;
+    let location = &effective.settings.files.store;
+    let is_shared = location.postgres().is_some();
+    let of_all = is_shared.then(|| runtime::block_on(of_all_gateways(location))).transpose()?;
+    let mut warnings = configuration_warnings(&effective);
+    let (rows, keys) = match of_all {
+        Some(Ok(found)) => found,
+        // Without the database, what this gateway knows is better than nothing.
+        other => {
+            warnings.extend(other.and_then(Result::err).map(|error| of_this_gateway(&error.to_string())));
+            in_file(location).map_err(|error| CommandError::of_store(&error))?
+        }
+    };
     let rules = effective.settings.budget.for_gateway().rules;
-    let keys = reader.keys().map_err(failed)?;
     let report = BudgetsReport { rows: rows.iter().map(|row| BudgetEntry::of(row, &rules, &keys)).collect() };
     let text = text(&report.rows, context.terminal.tables());
-    Ok(Answer::yes(to_data(&report)?, text).with_warnings(report_warnings(&effective)))
+    Ok(Answer::yes(to_data(&report)?, text).with_warnings(warnings))
+}
+
+/// Returns the budgets and keys of all gateways of a database.
+async fn of_all_gateways(location: &StoreLocation) -> Result<(Vec<BudgetRow>, Vec<Key>), StoreError> {
+    // It makes missing tables.
+    let keys = KeyBook::open(location).await?.all().await?;
+    Ok((SharedBudgets::open(location).await?.all().await?, keys))
+}
+
+/// Returns the budgets and keys in the store's file.
+fn in_file(location: &StoreLocation) -> Result<(Vec<BudgetRow>, Vec<Key>), StoreError> {
+    let reader = Reader::open(location)?;
+    Ok((reader.budgets()?, reader.keys()?))
 }
 
 /// Releases what was granted to a silent instance.
@@ -74,28 +93,29 @@ fn raised(effective: &Effective, raise: &Raise) -> Result<(), CommandError> {
         )
     })?;
     let unit = if raise.usd { Unit::NanoUsd } else { Unit::Tokens };
-    if amount > RAISE_LIMIT {
-        return Err(CommandError::input(
-            "bad_amount",
-            format!("`{}` is more than can be added at once", raise.by),
-            format!("Add at most {}.", unit.shown(RAISE_LIMIT)),
-        ));
-    }
     let failed = |error| CommandError::of_store(&error);
     let (location, typed) = (&effective.settings.files.store, &raise.session);
-    let known = runtime::block_on(async {
+    let raised = runtime::block_on(async {
         if location.postgres().is_some() {
-            let budgets = SharedBudgets::open(location).await.map_err(failed)?;
+            let mut budgets = SharedBudgets::open(location).await.map_err(failed)?;
             let session = only(typed, budgets.sessions(typed, unit).await.map_err(failed)?, unit)?;
             return budgets.raise(&session, unit, amount).await.map_err(failed);
         }
         let session = only(typed, sessions(location, typed, unit).map_err(failed)?, unit)?;
         let store = Store::open(location).map_err(failed)?;
-        let known = store.raise_budget(&session, unit, amount).await.map_err(failed);
+        let raised = store.raise_budget(&session, unit, amount).await.map_err(failed);
         store.close().await;
-        known
+        raised
     })??;
-    if known { Ok(()) } else { Err(unknown(&raise.session, unit)) }
+    match raised {
+        Raised::To(_) => Ok(()),
+        Raised::TooMuch(most) => Err(CommandError::input(
+            "bad_amount",
+            format!("`{}` is more than can be added", raise.by),
+            format!("Add at most {}.", unit.shown(most)),
+        )),
+        Raised::Unknown => Err(unknown(&raise.session, unit)),
+    }
 }
 
 fn unknown(typed: &str, unit: Unit) -> CommandError {

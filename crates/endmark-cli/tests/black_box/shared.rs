@@ -320,6 +320,8 @@ fn a_raised_budget_of_a_session_admits_calls_on_all_gateways() {
         assert!(last.json().to_string().contains("endmark budget raise"), "{}", last.json());
         let raised = places[1].run(&["budget", "raise", &session, "+5000"]);
         assert_eq!(raised.code, 0, "{}", raised.errors);
+        // The second gateway does not know the session yet.
+        assert!(raised.output.contains("5100 tokens"), "{}", raised.output);
         for served in &served {
             assert_eq!(ask(served, "s", "k").await.unwrap().status, 200);
         }

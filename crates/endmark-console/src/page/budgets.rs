@@ -3,7 +3,7 @@
 use endmark_context::Moment;
 use endmark_context::budget::{Period, Scope, Unit, Zone};
 use endmark_context::{dollars, rate_from_dollars};
-use endmark_store::{BudgetRow, KeyBudget, Reader, Store, StoreError};
+use endmark_store::{BudgetRow, KeyBudget, Raised, Reader, Store, StoreError};
 use http::Response;
 use maud::{Markup, html};
 
@@ -294,10 +294,13 @@ pub(super) async fn raise(console: &Console, visit: &Visit) -> Result<Response<C
     };
     let amount = amount.filter(|amount| *amount > 0);
     let amount = amount.ok_or_else(|| Failure::BadRequest(format!("`{by}` cannot be added to a budget")))?;
-    if !visit.store.raise_budget(session, unit, amount).await? {
-        return Err(Failure::NotFound(format!("no budget of the session `{session}` is known")));
+    match visit.store.raise_budget(session, unit, amount).await? {
+        Raised::To(_) => Ok(login::go_to(PLACE)),
+        Raised::TooMuch(most) => {
+            Err(Failure::BadRequest(format!("at most {} can be added", unit.shown(most))))
+        }
+        Raised::Unknown => Err(Failure::NotFound(format!("no budget of the session `{session}` is known"))),
     }
-    Ok(login::go_to(PLACE))
 }
 
 /// Returns the budgets of the current windows that are near their end, the fullest first.

@@ -8,7 +8,7 @@ use endmark_context::budget::{Period, Rule, Scope, Unit};
 use endmark_context::count::estimated_request;
 use endmark_context::{Model, Models, Prices, Rates};
 use endmark_gateway::{BudgetSettings, Mode, Secret, Settings};
-use endmark_store::BudgetRow;
+use endmark_store::{BudgetRow, Raised};
 use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Reply, Request, Script, ScriptedModel, Upstream, chat_reply};
 use tokio::sync::Barrier;
@@ -182,7 +182,8 @@ async fn the_closing_call_of_a_session_has_no_tools_and_asks_for_a_summary_in_ev
         let session = settled(&endmark, "session").await;
         assert!(session.is_closed);
         // `endmark budget raise` lets it go on.
-        assert!(endmark.store.raise_budget(&session.subject, Unit::Tokens, 50_000).await.unwrap());
+        let raised = endmark.store.raise_budget(&session.subject, Unit::Tokens, 50_000).await;
+        assert_eq!(raised, Ok(Raised::To(50_000)));
         let reply = asked().send().await.read().await;
         assert_eq!((reply.status, reply.header("x-endmark-budget")), (200, None), "{wire:?}");
         let rows = endmark.store.reader().unwrap().recent_calls(9).unwrap();

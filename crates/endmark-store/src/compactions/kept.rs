@@ -43,7 +43,7 @@ impl Store {
         beyond: u64,
     ) -> Result<Option<KeptSummary>, StoreError> {
         let Some(shared) = &self.shared else { return Ok(None) };
-        let find = async |client: &_| shared::outputs::find_summary(client, owner, digests, beyond).await;
+        let find = async |client: &mut _| shared::outputs::find_summary(client, owner, digests, beyond).await;
         let Some(found) = shared.look_up(find).await? else { return Ok(None) };
         let summary = found.summary.clone();
         self.keep_summary(owner, found.keep_days, found.summary, found.condensed_in).await?;

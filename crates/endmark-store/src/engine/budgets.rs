@@ -6,7 +6,7 @@ use std::path::Path;
 use endmark_context::budget::{Account, Level, Period, Scope, Standing, Unit, oldest_kept_window};
 use rusqlite::{Connection, params};
 
-use crate::budgets::{BudgetRow, BudgetWarning, Claim, Held, Hold, UsedUp};
+use crate::budgets::{BudgetRow, BudgetWarning, Claim, Held, Hold, Raised, UsedUp};
 use crate::calls::{Call, Charge};
 use crate::engine::integers::{integer, natural};
 use crate::engine::{Fault, Reader, journal};
@@ -341,15 +341,22 @@ pub(crate) fn settle_interrupted(
     Ok(())
 }
 
-/// Adds to a session's budgets and reopens a closed session. Returns the number of budgets changed; a budget that was
-/// never used does not exist yet and is not counted.
-pub(crate) fn raise(connection: &Connection, session: &str, unit: &str, by: u64) -> Result<usize, Fault> {
-    let raised = connection
+/// Adds to a session's budget and reopens a closed session. A budget that was never used does not exist yet.
+pub(crate) fn raise(connection: &Connection, session: &str, unit: &str, by: u64) -> Result<Raised, Fault> {
+    let extra: Option<i64> = connection
         .prepare_cached(
-            "UPDATE budgets SET extra = min(extra + ?3, ?4), is_closed = 0, warned_percent = 0
-             WHERE scope = 'session' AND subject = ?1 AND unit = ?2",
+            "SELECT max(extra) FROM budgets WHERE scope = 'session' AND subject = ?1 AND unit = ?2",
         )?
-        .execute(params![session, unit, amount(by), SUM_LIMIT])?;
+        .query_row([session, unit], |row| row.get(0))?;
+    let raised = Raised::of(extra.map(natural), by);
+    if let Raised::To(extra) = raised {
+        connection
+            .prepare_cached(
+                "UPDATE budgets SET extra = ?3, is_closed = 0, warned_percent = 0
+                 WHERE scope = 'session' AND subject = ?1 AND unit = ?2",
+            )?
+            .execute(params![session, unit, integer(extra)])?;
+    }
     Ok(raised)
 }
 

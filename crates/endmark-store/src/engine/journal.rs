@@ -7,7 +7,7 @@ pub(crate) mod uploads;
 use std::path::Path;
 
 use endmark_context::budget::pace::{MAX_CHANGES, MAX_ROWS};
-use endmark_context::budget::{Account, ShareReport, WantedShare};
+use endmark_context::budget::{Account, Scope, ShareReport, WantedShare};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::budgets::{SUM_LIMIT, amount};
@@ -150,6 +150,8 @@ pub(crate) struct GrantedShare {
     pub(crate) is_tight: bool,
     /// What was added to the configured limit.
     pub(crate) extra: u64,
+    /// Whether the session had its closing call.
+    pub(crate) is_closed: bool,
 }
 
 /// Makes a new file the journal of an instance, or checks that it is one. Error if the file is a store with records
@@ -389,16 +391,11 @@ pub(crate) fn apply(
     shares: &[GrantedShare],
 ) -> Result<(), Fault> {
     connection.prepare_cached("DELETE FROM journal_rows WHERE number <= ?1")?.execute([through])?;
-    for GrantedShare { key, reported, granted, spent_elsewhere, extra, .. } in shares {
+    for share in shares {
+        let GrantedShare { key, reported, granted, spent_elsewhere, .. } = share;
         let (scope, unit) = (key.scope.name(), key.unit.name());
-        if *extra > 0 {
-            connection
-                .prepare_cached(
-                    "INSERT INTO budgets (scope, subject, window, unit, extra) VALUES (?1, ?2, ?3, ?4, ?5)
-                     ON CONFLICT (scope, subject, window, unit) DO UPDATE
-                     SET extra = excluded.extra, is_closed = 0, warned_percent = 0 WHERE extra <> excluded.extra",
-                )?
-                .execute(params![scope, key.subject, key.window, unit, amount(*extra)])?;
+        if key.scope == Scope::Session {
+            apply_to_session(connection, share)?;
         }
         connection
             .prepare_cached(
@@ -416,6 +413,26 @@ pub(crate) fn apply(
         // The lease of this process is planned again from the new grant.
         leases.recall_key(key);
     }
+    Ok(())
+}
+
+/// Records whether a session was raised or closed.
+fn apply_to_session(connection: &Connection, share: &GrantedShare) -> rusqlite::Result<()> {
+    let GrantedShare { key, extra, is_closed, .. } = share;
+    let unit = key.unit.name();
+    if *extra > 0 || *is_closed {
+        connection
+            .prepare_cached(
+                "INSERT INTO budgets (scope, subject, window, unit) VALUES ('session', ?1, ?2, ?3) ON CONFLICT DO NOTHING",
+            )?
+            .execute(params![key.subject, key.window, unit])?;
+    }
+    connection
+        .prepare_cached(
+            "UPDATE budgets SET extra = ?4, is_closed = ?5, warned_percent = iif(extra = ?4, warned_percent, 0)
+             WHERE scope = 'session' AND subject = ?1 AND window = ?2 AND unit = ?3 AND (extra, is_closed) <> (?4, ?5)",
+        )?
+        .execute(params![key.subject, key.window, unit, amount(*extra), is_closed])?;
     Ok(())
 }
 
@@ -453,7 +470,7 @@ pub(crate) fn replace_keys(
 
 #[cfg(test)]
 mod tests {
-    use endmark_context::budget::{Scope, Unit};
+    use endmark_context::budget::Unit;
 
     use super::*;
     use crate::engine::{BUSY_TIMEOUT, Session};
@@ -478,6 +495,7 @@ mod tests {
             spent_elsewhere: 0,
             is_tight: false,
             extra: 0,
+            is_closed: false,
         });
         apply(&session, &leases, 0, &shares).unwrap();
         // A call in progress holds a part, which stays granted.

@@ -6,6 +6,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row, Transaction};
 
 use super::address::PostgresAddress;
+use crate::budgets::{BudgetRow, Raised};
 use crate::engine::integers::{integer, natural};
 use crate::engine::journal::{CALL_COLUMNS, Due, GrantedShare, Instance};
 use crate::error::StoreError;
@@ -223,7 +224,7 @@ pub(crate) async fn forget_rates(client: &Client, oldest_kept: &str) -> Result<(
 }
 
 /// Escapes U+0000, which texts from outside may contain and PostgreSQL cannot store. Different subjects stay different.
-fn escaped(subject: &str) -> String {
+pub(super) fn escaped(subject: &str) -> String {
     subject.replace('\\', r"\\").replace('\0', r"\0")
 }
 
@@ -290,7 +291,8 @@ async fn shares(
     parameters.push((&instance.id, Type::TEXT));
     let found = transaction
         .query_typed(
-            "SELECT k.place, b.spent, b.committed, b.is_tight, coalesce(s.granted, 0), coalesce(s.spent, 0), b.extra
+            "SELECT k.place, b.spent, b.committed, b.is_tight, coalesce(s.granted, 0), coalesce(s.spent, 0), b.extra,
+               b.closed_by <> ''
              FROM unnest($1, $2, $3, $4) WITH ORDINALITY AS k(scope, subject, span, unit, place)
              JOIN em_budgets b USING (scope, subject, span, unit)
              LEFT JOIN em_shares s ON (s.scope, s.subject, s.span, s.unit, s.instance)
@@ -321,6 +323,7 @@ async fn shares(
             spent_elsewhere: pool.spent.saturating_sub(share.spent),
             is_tight: pool.is_tight,
             extra,
+            is_closed: row.get(7),
         });
     }
     write_shares(transaction, instance, &columns, &decided).await?;
@@ -378,16 +381,47 @@ pub(crate) async fn sessions(client: &Client, prefix: &str, unit: Unit) -> Resul
     Ok(rows.iter().map(|row| unescaped(row.get(0))).collect())
 }
 
-/// Adds to the limit of a session's budget. Every instance that asks for a share learns of it. Returns whether there is
-/// such a budget.
-pub(crate) async fn raise(client: &Client, session: &str, unit: Unit, by: u64) -> Result<bool, Error> {
-    let sql = "UPDATE em_budgets SET extra = least(extra + $3, 1::bigint << 60)
-               WHERE scope = 'session' AND subject = $1 AND unit = $2";
-    let by = integer(by).min(1 << 60);
+/// Returns all budgets but rate limits.
+pub(crate) async fn budgets(client: &Client) -> Result<Vec<BudgetRow>, Error> {
+    let sql =
+        "SELECT scope, subject, span, unit, spent, greatest(committed - spent, 0), extra, closed_by <> ''
+               FROM em_budgets WHERE scope <> 'rate' ORDER BY span DESC, scope, subject, unit";
+    let rows = client.query_typed(sql, &[]).await?;
+    let budget = |row: &Row| {
+        let (spent, held) = (natural(row.get(4)), natural(row.get(5)));
+        BudgetRow {
+            scope: row.get(0),
+            subject: unescaped(row.get(1)),
+            window: row.get(2),
+            unit: row.get(3),
+            spent,
+            held,
+            extra: natural(row.get(6)),
+            is_closed: row.get(7),
+            recomputed: (spent, held),
+        }
+    };
+    Ok(rows.iter().map(budget).collect())
+}
+
+/// Adds to the limit of a session's budget, and reopens the session if it was closed. Every instance that asks for a
+/// share learns of it.
+pub(crate) async fn raise(client: &mut Client, session: &str, unit: Unit, by: u64) -> Result<Raised, Error> {
+    let transaction = client.transaction().await?;
     let session = escaped(session);
-    let parameters: [(&(dyn ToSql + Sync), Type); 3] =
-        [(&session, Type::TEXT), (&unit.name(), Type::TEXT), (&by, Type::INT8)];
-    Ok(client.execute_typed(sql, &parameters).await? > 0)
+    let sql = "SELECT unit, extra FROM em_budgets WHERE scope = 'session' AND subject = $1 ORDER BY span, unit FOR UPDATE";
+    let budgets = transaction.query_typed(sql, &[(&session, Type::TEXT)]).await?;
+    let of_unit = budgets.iter().filter(|budget| budget.get::<_, &str>(0) == unit.name());
+    let raised = Raised::of(of_unit.map(|budget| natural(budget.get(1))).max(), by);
+    if let Raised::To(extra) = raised {
+        let sql = "UPDATE em_budgets SET extra = CASE WHEN unit = $2 THEN $3 ELSE extra END, closed_by = ''
+                   WHERE scope = 'session' AND subject = $1";
+        let parameters: [(&(dyn ToSql + Sync), Type); 3] =
+            [(&session, Type::TEXT), (&unit.name(), Type::TEXT), (&integer(extra), Type::INT8)];
+        transaction.execute_typed(sql, &parameters).await?;
+    }
+    transaction.commit().await?;
+    Ok(raised)
 }
 
 /// Returns all keys and the hashes of their secrets, as JSON, with their version.

@@ -7,6 +7,7 @@ use tokio_postgres::Client;
 
 use super::address::PostgresAddress;
 use super::database;
+use crate::budgets::{BudgetRow, Raised};
 use crate::error::StoreError;
 use crate::location::StoreLocation;
 
@@ -86,7 +87,7 @@ pub async fn forfeit_instance(location: &StoreLocation, id: &str) -> Result<bool
     database::forfeit(&mut client, id).await.map_err(|error| address.statement_failed(&error))
 }
 
-/// Budgets of sessions in a shared database, for an operator who raises one.
+/// The budgets in a shared database, for an operator who looks at them or raises one of a session.
 pub struct SharedBudgets {
     client: Client,
     address: PostgresAddress,
@@ -115,12 +116,22 @@ impl SharedBudgets {
         found.map_err(|error| self.address.statement_failed(&error))
     }
 
-    /// Adds to the budget of a session, for all instances. Returns whether the session is known.
+    /// Adds to the budget of a session, for all instances.
     ///
     /// # Errors
     /// [`StoreError`] if the database fails.
-    pub async fn raise(&self, session: &str, unit: Unit, by: u64) -> Result<bool, StoreError> {
-        let raised = database::raise(&self.client, session, unit, by).await;
+    pub async fn raise(&mut self, session: &str, unit: Unit, by: u64) -> Result<Raised, StoreError> {
+        let raised = database::raise(&mut self.client, session, unit, by).await;
         raised.map_err(|error| self.address.statement_failed(&error))
+    }
+
+    /// Returns all budgets but rate limits, over all instances, the newest windows first. What is granted to an
+    /// instance and not spent counts as held.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database fails.
+    pub async fn all(&self) -> Result<Vec<BudgetRow>, StoreError> {
+        let found = database::budgets(&self.client).await;
+        found.map_err(|error| self.address.statement_failed(&error))
     }
 }

@@ -1,5 +1,5 @@
-//! Looks up in the database what this instance's file does not have, over a connection of its own, so that budgets do
-//! not wait for it.
+//! Asks the database what this instance's file does not have, over a connection of its own, so that budgets do not wait
+//! for it.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -17,11 +17,11 @@ impl PostgresAddress {
     /// Runs a lookup over a connection of its own.
     pub(crate) async fn look_up<T>(
         &self,
-        lookup: impl AsyncFnOnce(&Client) -> Result<T, Error>,
+        lookup: impl AsyncFnOnce(&mut Client) -> Result<T, Error>,
     ) -> Result<T, StoreError> {
         let answer = tokio::time::timeout(DEADLINE, async {
-            let client = self.connect().await?;
-            lookup(&client).await.map_err(|error| self.statement_failed(&error))
+            let mut client = self.connect().await?;
+            lookup(&mut client).await.map_err(|error| self.statement_failed(&error))
         });
         answer.await.unwrap_or_else(|_| Err(self.unanswered()))
     }
@@ -35,7 +35,7 @@ impl Shared {
     /// Runs a lookup, one at a time: an instance has at most two connections. Error at once while the database fails.
     pub(crate) async fn look_up<T>(
         &self,
-        lookup: impl AsyncFnOnce(&Client) -> Result<T, Error>,
+        lookup: impl AsyncFnOnce(&mut Client) -> Result<T, Error>,
     ) -> Result<T, StoreError> {
         if let Some(failure) = self.failure() {
             return Err(failure);

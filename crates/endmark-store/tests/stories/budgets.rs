@@ -6,7 +6,7 @@ use endmark_context::Moment;
 use endmark_context::budget::{Level, Period, Scope, Unit, Zone};
 use endmark_store::{
     BudgetRow, CallSettled, CallStarted, Charge, Claim, Dimension, Estimate, Held, Hold, NoSecrets, Purpose,
-    Reader, Store, StoreError, StoreLocation, Tokens, UsedUp,
+    Raised, Reader, Store, StoreLocation, Tokens, UsedUp,
 };
 use tokio::sync::Barrier;
 
@@ -184,24 +184,21 @@ async fn a_thousand_calls_at_once_do_not_overdraw_a_budget(place: &Place) {
     assert_eq!(count("fits"), 30);
     assert_eq!(closing + refused + count("refused for now"), 970);
     assert!(closing <= 1, "one closing call, and no more: {closing}");
-    let may_refuse = closing == 1 || place.is_shared();
-    assert!(may_refuse || refused == 0, "only spent tokens close a session, and refuse permanently");
-    // Everything is settled: if no call closed the session, the next one does. A session of several instances has no
-    // closing call.
-    let (may_close, recorder) = (!place.is_shared(), store.recorder(NoSecrets));
+    assert!(closing == 1 || refused == 0, "only spent tokens close a session, and refuse permanently");
+    // Everything is settled: if no call closed the session, the next one does.
+    let recorder = store.recorder(NoSecrets);
     let after =
         |number| hold(number, vec![claim(Scope::Session, "s", 300, 10), claim(Scope::All, "", 100_000, 10)]);
-    if closing == 0 && may_close {
+    if closing == 0 {
         assert_eq!(recorder.hold(after("em_last")).await.unwrap(), Held::Closing);
         recorder.open_call(started("em_last")).await.settle(settled(6, 4));
     }
     let refused = recorder.hold(after("em_after")).await.unwrap();
-    assert!(matches!(refused, Held::UsedUp(used_up) if used_up.account.is_closed == may_close));
+    assert!(matches!(refused, Held::UsedUp(used_up) if used_up.account.is_closed));
     store.close().await;
     let session = stands(&location, "session");
-    let spent = if may_close { 310 } else { 300 };
-    assert_eq!((session.spent, session.held, session.is_closed), (spent, 0, may_close));
-    assert_eq!(stands(&location, "all").spent, spent);
+    assert_eq!((session.spent, session.held, session.is_closed), (310, 0, true));
+    assert_eq!(stands(&location, "all").spent, 310);
     let models = Reader::open(&location).unwrap().budgets().unwrap();
     let models: u64 = models.iter().filter(|row| row.scope == "model").map(|row| row.spent).sum();
     assert_eq!(models, 300 + 10 * closing as u64, "what is refused by one budget is held in no other");
@@ -229,7 +226,7 @@ async fn what_is_only_held_closes_no_session_and_refuses_for_now(place: &Place) 
         // Spending alone leaves no room: a session gets its closing call, whatever is held; other scopes get none.
         let last = ask("em_6", 57_001).await;
         match scope {
-            Scope::Session if !place.is_shared() => assert_eq!(last, Held::Closing),
+            Scope::Session => assert_eq!(last, Held::Closing),
             _ => assert!(
                 matches!(&last, Held::UsedUp(used) if !used.account.may_admit(used.claim.amount)),
                 "{scope:?}: {last:?}"
@@ -330,37 +327,27 @@ async fn a_used_up_session_is_closed_once_and_goes_on_when_it_is_raised(place: &
     };
     let Held::Fits { warnings, least_left, .. } = ask("em_1", 80).await else { panic!("it fits") };
     assert!(warnings.is_empty(), "what is held is not spent: {warnings:?}");
-    // An instance of several knows only what is left of its share.
-    let left = least_left.map_or(0, |(_, _, left)| left);
-    assert!(if place.is_shared() { (80..=100).contains(&left) } else { left == 100 }, "{left}");
+    assert_eq!(least_left, Some((Scope::Session, Unit::Tokens, 100)));
     recorder.open_call(started("em_1")).await.settle(settled(80, 0));
     let Held::Fits { warnings, .. } = ask("em_2", 5).await else { panic!("it fits") };
     assert_eq!(warnings.iter().map(|warning| warning.level).collect::<Vec<_>>(), [Level::High]);
     let Held::Fits { warnings, .. } = ask("em_2_again", 1).await else { panic!("it fits") };
     assert!(warnings.is_empty(), "once a window: {warnings:?}");
-    if place.is_shared() {
-        // No instance knows whether another one made a closing call.
-        assert!(matches!(ask("em_3", 21).await, Held::UsedUp(used_up) if !used_up.account.is_closed));
-        let raised = store.raise_budget("s", Unit::Tokens, 50).await;
-        assert!(matches!(raised, Err(StoreError::NotShared { .. })), "{raised:?}");
-        store.close().await;
-        return;
-    }
     assert_eq!(ask("em_3", 21).await, Held::Closing);
     assert!(matches!(ask("em_4", 1).await, Held::UsedUp(used_up) if used_up.account.is_closed));
-    assert!(store.raise_budget("s", Unit::Tokens, 50).await.unwrap());
-    assert!(!store.raise_budget("another", Unit::Tokens, 50).await.unwrap());
+    assert_eq!(store.raise_budget("s", Unit::Tokens, 50).await, Ok(Raised::To(50)));
+    assert_eq!(store.raise_budget("another", Unit::Tokens, 50).await, Ok(Raised::Unknown));
     assert!(matches!(ask("em_5", 40).await, Held::Fits { .. }));
     // A closing call that was never made leaves its session open.
     assert_eq!(ask("em_6", 71).await, Held::Closing);
     recorder.release("em_6", 1, true).await.unwrap();
     assert!(matches!(ask("em_7", 1).await, Held::Fits { .. }));
-    // Amounts beyond any useful limit are bounded: SQLite would turn a larger sum into a floating-point value.
-    for _ in 0..9 {
-        assert!(store.raise_budget("s", Unit::Tokens, u64::MAX).await.unwrap());
+    // SQLite would turn a larger sum into a floating-point value.
+    let most = (1 << 60) - 50;
+    for by in [most + 1, u64::MAX] {
+        assert_eq!(store.raise_budget("s", Unit::Tokens, by).await, Ok(Raised::TooMuch(most)));
     }
-    let standing = store.reader().unwrap().budgets().unwrap();
-    assert!(standing.iter().any(|budget| budget.extra == 1 << 62), "{standing:?}");
+    assert_eq!(store.raise_budget("s", Unit::Tokens, most).await, Ok(Raised::To(1 << 60)));
     store.close().await;
 }
 

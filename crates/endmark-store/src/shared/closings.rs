@@ -1,0 +1,30 @@
+//! Closing calls of sessions: of all instances, at most one makes the closing call of a session.
+
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Error};
+
+use super::database::escaped;
+
+/// Closes a session for its closing call, unless it is closed. The answer is the same if a request is repeated.
+pub(crate) async fn close(client: &mut Client, session: &str, request_id: &str) -> Result<bool, Error> {
+    let transaction = client.transaction().await?;
+    // In one order, so that two instances do not wait for each other.
+    let sql = "SELECT closed_by FROM em_budgets WHERE scope = 'session' AND subject = $1 ORDER BY span, unit FOR UPDATE";
+    let session = escaped(session);
+    let budgets = transaction.query_typed(sql, &[(&session, Type::TEXT)]).await?;
+    let is_open = |closed_by: &str| closed_by.is_empty() || closed_by == request_id;
+    if budgets.is_empty() || !budgets.iter().all(|budget| is_open(budget.get(0))) {
+        return Ok(false);
+    }
+    let sql = "UPDATE em_budgets SET closed_by = $2 WHERE scope = 'session' AND subject = $1";
+    let parameters: [(&(dyn ToSql + Sync), Type); 2] = [(&session, Type::TEXT), (&request_id, Type::TEXT)];
+    transaction.execute_typed(sql, &parameters).await?;
+    transaction.commit().await?;
+    Ok(true)
+}
+
+/// Opens the session whose closing call was never made.
+pub(crate) async fn reopen(client: &Client, request_id: &str) -> Result<(), Error> {
+    let sql = "UPDATE em_budgets SET closed_by = '' WHERE scope = 'session' AND closed_by = $1";
+    client.execute_typed(sql, &[(&request_id, Type::TEXT)]).await.map(|_| ())
+}
