@@ -38,7 +38,12 @@ pub(crate) enum NotAdmitted {
 
 impl NotAdmitted {
     pub(super) fn used_up(used_up: UsedUp, limits: KeyLimits, zone: &Zone, at: Moment) -> Self {
-        let UsedUp { claim, account } = used_up;
+        let UsedUp { claim, mut account } = used_up;
+        // What other gateways may use is of interest only if this call waits for it.
+        if !account.may_admit(claim.amount) {
+            account =
+                Account { held: account.held.saturating_sub(account.elsewhere), elsewhere: 0, ..account };
+        }
         let resets_at = Period::of_window(&claim.window).resets_at(at, zone);
         let is_own = limits.replaces(claim.scope, claim.unit);
         Self::UsedUp { claim: Box::new(claim), account, resets_at, is_own, at }

@@ -204,3 +204,14 @@ async fn what_is_not_counted_passes_where_the_settings_say_so_and_is_counted_as_
         assert!(metrics.contains(&format!("endmark_uncounted_requests_total{series}")), "{metrics}");
     }
 }
+
+over_postgresql! {
+    "counted_paths.rs":
+    a_service_beside_replies_is_charged_what_its_answer_reports_and_has_its_row,
+    an_answer_without_usage_is_charged_by_an_estimate,
+    every_prompt_and_choice_of_a_completion_is_held,
+    a_used_up_budget_ends_all_that_costs_and_nothing_that_is_free,
+    what_is_not_counted_passes_where_the_settings_say_so_and_is_counted_as_that,
+    ;
+    alone:
+}

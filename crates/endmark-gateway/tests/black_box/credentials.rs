@@ -133,3 +133,12 @@ async fn two_secrets_pass_without_a_budget_and_are_refused_with_one() {
     let same = [("authorization", "Bearer K-1"), ("x-api-key", "K-1"), ("cookie", "a=b")];
     assert_eq!(ask(&limited, "/v1/chat/completions", &same).await.status, 200);
 }
+
+over_postgresql! {
+    "credentials.rs":
+    one_secret_has_one_session_and_one_budget,
+    what_is_kept_for_a_key_in_a_query_is_read_with_that_key_alone,
+    two_secrets_pass_without_a_budget_and_are_refused_with_one,
+    ;
+    alone:
+}

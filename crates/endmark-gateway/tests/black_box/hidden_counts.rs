@@ -242,3 +242,18 @@ async fn an_upstream_that_refuses_to_count_older_completions_gets_them_as_they_c
     let reply = Request::post(endmark.address, "/v1/completions").json(&body).send().await.read().await;
     assert_eq!((reply.status, reply.text().contains("prompt: too long")), (400, true));
 }
+
+over_postgresql! {
+    "hidden_counts.rs":
+    hidden_reasoning_counts_beyond_its_hold_and_the_client_sees_the_stream_as_it_would_be,
+    a_reply_that_passes_untouched_is_asked_for_as_it_is_where_there_is_no_budget,
+    a_client_that_leaves_at_the_end_of_its_reply_does_not_leave_before_its_count,
+    all_calls_of_a_resumed_stream_count,
+    an_upstream_that_refuses_the_field_gets_the_request_as_it_was_and_that_is_remembered,
+    what_is_refused_for_another_reason_is_refused_in_the_upstreams_words,
+    a_model_that_ends_at_its_limit_and_calls_that_a_stop_is_found_out_without_the_client_asking,
+    a_stream_of_older_completions_is_asked_for_its_tokens_too,
+    an_upstream_that_refuses_to_count_older_completions_gets_them_as_they_came,
+    ;
+    alone:
+}

@@ -27,7 +27,7 @@ fn with_a_session_budget(settings: &mut Settings) {
 /// Asks, and goes away once the upstream has all of it.
 async fn leave(endmark: &Endmark, request: Request) {
     let before = endmark.calls();
-    let asking = tokio::spawn(async move { request.try_send().await.map(|reply| reply.status) });
+    let asking = tokio::spawn(async move { request.send().await.read().await.text() });
     while endmark.calls() == before {
         assert!(!asking.is_finished(), "it is not sent: {:?}", asking.await);
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -137,4 +137,14 @@ async fn what_never_went_up_and_what_a_provider_failed_at_costs_nothing() {
         let (rows, budget) = settled(&endmark, 1).await;
         assert_eq!((rows[0].http_status, rows[0].estimate, budget.spent), (None, None, 0), "{rows:?}");
     }
+}
+
+over_postgresql! {
+    "left_calls.rs":
+    clients_that_leave_before_the_first_byte_use_their_budget_up,
+    a_stream_that_is_left_before_its_first_event_costs_its_prompt,
+    an_upstream_that_is_given_up_costs_the_prompt_that_it_had,
+    what_never_went_up_and_what_a_provider_failed_at_costs_nothing,
+    ;
+    alone:
 }

@@ -2,6 +2,9 @@
 //!
 //! One program, so that all of it is linked once.
 
+#[macro_use]
+mod support;
+
 mod asked_anew;
 mod asked_in_words;
 mod bad_input;
@@ -68,7 +71,6 @@ mod signatures;
 mod smuggling;
 mod strangers;
 mod streamed_replies;
-mod support;
 mod told_summaries;
 mod unread_answers;
 mod unshown;

@@ -26,7 +26,7 @@ fn required(settings: &mut Settings) {
 async fn key(endmark: &Endmark, name: &str, change: impl FnOnce(&mut NewKey)) -> KeySecret {
     let mut new = NewKey { name: name.to_owned(), ..NewKey::default() };
     change(&mut new);
-    endmark.store.add_key(new).await.unwrap()
+    endmark.change_keys(async |book| book.add(new).await).await
 }
 
 /// Sends a chat request with this key.
@@ -160,7 +160,7 @@ async fn the_budget_of_a_key_holds_for_all_its_secrets_and_for_no_other_key() {
     let bob = key(&endmark, "bob", |_| {}).await;
     let body = request(10);
     assert_eq!(ask(&endmark, first.reveal(), &body).await.status, 200);
-    let second = endmark.store.rotate_key("alice", 3_600).await.unwrap();
+    let second = endmark.change_keys(async |book| book.rotate("alice", 3_600).await).await;
     assert_eq!(ask(&endmark, second.reveal(), &body).await.status, 200);
     let refused = ask(&endmark, first.reveal(), &request(80)).await;
     assert_eq!(refused.status, 402, "{}", refused.text());
@@ -212,10 +212,10 @@ async fn a_key_that_ended_or_was_revoked_or_replaced_lets_nobody_in() {
 
     let old = key(&endmark, "rotated", |_| {}).await;
     assert_eq!(ask(&endmark, old.reveal(), &body).await.status, 200);
-    let fresh = endmark.store.rotate_key("rotated", 0).await.unwrap();
+    let fresh = endmark.change_keys(async |book| book.rotate("rotated", 0).await).await;
     let revoked = key(&endmark, "revoked", |_| {}).await;
     assert_eq!(ask(&endmark, revoked.reveal(), &body).await.status, 200);
-    endmark.store.revoke_key("revoked").await.unwrap();
+    endmark.change_keys(async |book| book.revoke("revoked").await).await;
     for (secret, word) in [(&old, "has ended"), (&revoked, "was revoked")] {
         // What is known of a key is taken for true for a second.
         let mut reply = ask(&endmark, secret.reveal(), &body).await;
@@ -247,4 +247,16 @@ async fn an_upstream_without_a_key_never_gets_one_of_the_gateways() {
     assert_eq!(endmark.calls(), 0);
     // Without `require_key` all others are let in as before.
     assert_eq!(endmark.ask(&request(10)).await.status, 200);
+}
+
+over_postgresql! {
+    "own_keys.rs":
+    a_key_lets_in_wherever_a_format_has_keys_and_never_goes_upstream,
+    a_key_is_for_its_models_alone_on_every_path,
+    the_budget_of_a_key_holds_for_all_its_secrets_and_for_no_other_key,
+    a_refusal_names_the_own_budget_of_a_key_though_the_configured_one_is_equal,
+    a_key_that_ended_or_was_revoked_or_replaced_lets_nobody_in,
+    an_upstream_without_a_key_never_gets_one_of_the_gateways,
+    ;
+    alone:
 }

@@ -1,6 +1,7 @@
 //! Rate limits of keys: requests and tokens in a minute, and requests at once. (CX-7)
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking, in their helpers too")]
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -80,10 +81,15 @@ fn rates(change: impl FnOnce(&mut RateLimits)) -> impl FnOnce(&mut Settings) {
     }
 }
 
-/// Sets a clock that stands still.
-fn at(now: &'static AtomicU64, clock: fn() -> Moment) -> impl FnOnce(&mut Settings) {
-    now.store(START, Ordering::Relaxed);
-    move |settings| settings.budget.clock = Clock(clock)
+thread_local! {
+    /// The time of a stopped clock, in seconds since 1970. A test with one thread runs its gateway on it, too.
+    static NOW: Cell<u64> = const { Cell::new(START) };
+}
+
+/// Stops the clock at [`START`].
+fn stopped_clock(settings: &mut Settings) {
+    NOW.set(START);
+    settings.budget.clock = Clock(|| Moment::from_unix_seconds(NOW.get()));
 }
 
 async fn ask(endmark: &Endmark, key: &str, body: &Value) -> Reply {
@@ -102,12 +108,11 @@ fn remaining(reply: &Reply, unit: &str) -> u64 {
 
 #[tokio::test]
 async fn one_request_more_than_a_minute_has_is_refused_in_every_format_and_the_next_minute_admits_it() {
-    static NOW: AtomicU64 = AtomicU64::new(START);
     for wire in Wire::ALL {
         let model = || ScriptedModel::new("All of it.");
         let change = |settings: &mut Settings| {
             rates(|rates| rates.requests_per_minute = Some(1_000))(settings);
-            at(&NOW, || Moment::from_unix_seconds(NOW.load(Ordering::Relaxed)))(settings);
+            stopped_clock(settings);
         };
         let endmark = match wire {
             Wire::Chat => Endmark::start_with(model(), change).await,
@@ -115,7 +120,7 @@ async fn one_request_more_than_a_minute_has_is_refused_in_every_format_and_the_n
         };
         let own = RateLimits { requests_per_minute: Some(3), ..RateLimits::default() };
         let new = NewKey { name: "alice".to_owned(), rates: own, ..NewKey::default() };
-        let secret = endmark.store.add_key(new).await.unwrap();
+        let secret = endmark.change_keys(async |book| book.add(new).await).await;
         let header = if wire == Wire::Other(Dialect::Gemini) { "x-goog-api-key" } else { "x-api-key" };
         let ask = async |stream: bool| {
             let asked = Request::post(endmark.address, wire.path(stream)).json(&wire.request(stream));
@@ -145,19 +150,17 @@ async fn one_request_more_than_a_minute_has_is_refused_in_every_format_and_the_n
             assert_eq!((refused.header(limit), refused.header(left)), (Some("3"), Some("0")), "{wire:?}");
         }
         assert_eq!(endmark.calls(), 3, "{wire:?}");
-        NOW.fetch_add(42, Ordering::Relaxed);
+        NOW.set(START + 42);
         assert_eq!(ask(false).await.header(left), Some("2"), "{wire:?}");
-        NOW.store(START, Ordering::Relaxed);
     }
 }
 
 #[tokio::test]
 async fn tokens_of_a_minute_are_held_before_a_call_and_settled_by_what_is_reported() {
-    static NOW: AtomicU64 = AtomicU64::new(START);
     const LIMIT: u64 = 1_000;
     let endmark = Endmark::start_with(Script::new().otherwise(good()), |settings| {
         rates(|rates| rates.tokens_per_minute = Some(LIMIT))(settings);
-        at(&NOW, || Moment::from_unix_seconds(NOW.load(Ordering::Relaxed)))(settings);
+        stopped_clock(settings);
     })
     .await;
     let first = ask(&endmark, "k", &request(10)).await;
@@ -180,7 +183,7 @@ async fn tokens_of_a_minute_are_held_before_a_call_and_settled_by_what_is_report
     let too_large = ask(&endmark, "other", &request(LIMIT)).await;
     assert_eq!((too_large.status, too_large.header("retry-after")), (429, None), "{}", too_large.text());
     assert_eq!(too_large.header("x-should-retry"), Some("false"));
-    NOW.fetch_add(60, Ordering::Relaxed);
+    NOW.set(START + 60);
     let next = ask(&endmark, "k", &request(10)).await;
     assert_eq!(next.status, 200);
     assert!(remaining(&next, "tokens") > LIMIT / 2);
@@ -188,7 +191,6 @@ async fn tokens_of_a_minute_are_held_before_a_call_and_settled_by_what_is_report
 
 #[tokio::test]
 async fn the_tighter_of_both_limits_is_shown() {
-    static NOW: AtomicU64 = AtomicU64::new(START);
     let of_upstream = |left: &str| {
         good()
             .header("x-ratelimit-limit-requests", "10000")
@@ -198,7 +200,7 @@ async fn the_tighter_of_both_limits_is_shown() {
     let script = Script::new().then(of_upstream("9000")).then(of_upstream("3")).otherwise(good());
     let endmark = Endmark::start_with(script, |settings| {
         rates(|rates| rates.requests_per_minute = Some(10))(settings);
-        at(&NOW, || Moment::from_unix_seconds(NOW.load(Ordering::Relaxed)))(settings);
+        stopped_clock(settings);
     })
     .await;
     let shown = async || {
@@ -271,7 +273,7 @@ async fn two_gateways_on_one_database_admit_together_what_one_would() {
                 rates.requests_per_minute = Some(LIMIT);
                 rates.parallel = Some(LIMIT);
             })(settings);
-            at(&NOW, || Moment::from_unix_seconds(NOW.load(Ordering::Relaxed)))(settings);
+            settings.budget.clock = Clock(|| Moment::from_unix_seconds(NOW.load(Ordering::Relaxed)));
         };
         gateways.push(Endmark::start_on(&location, script, change).await);
     }
@@ -335,4 +337,17 @@ async fn two_gateways_on_one_database_share_the_places_of_a_key() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     streams.remove(0).reset();
     assert_eq!(ask_patiently(&gateways[1], &request(10)).await, 200, "the other gateway gave its place back");
+}
+
+over_postgresql! {
+    "rate_limits.rs":
+    one_request_more_than_a_minute_has_is_refused_in_every_format_and_the_next_minute_admits_it,
+    tokens_of_a_minute_are_held_before_a_call_and_settled_by_what_is_reported,
+    the_tighter_of_both_limits_is_shown,
+    without_a_rate_limit_an_answer_has_no_header_of_one,
+    requests_at_once_are_limited_and_a_place_is_free_again_after_an_end_and_after_a_client_that_left,
+    ;
+    alone:
+    two_gateways_on_one_database_admit_together_what_one_would: "it starts gateways over PostgreSQL itself",
+    two_gateways_on_one_database_share_the_places_of_a_key: "it starts gateways over PostgreSQL itself",
 }

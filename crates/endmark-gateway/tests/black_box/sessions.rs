@@ -103,3 +103,11 @@ async fn a_reply_of_several_items_is_one_turn() {
     RESPONSES.ask_unheard(&endmark, &body, false).await;
     assert_eq!(endmark.log(1).await[0].turn_number, 3);
 }
+
+over_postgresql! {
+    "sessions.rs":
+    agents_are_known_by_the_sessions_that_they_name,
+    a_reply_of_several_items_is_one_turn,
+    ;
+    alone:
+}

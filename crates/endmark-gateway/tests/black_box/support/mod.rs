@@ -1,6 +1,8 @@
 //! A gateway on a free port, before a scripted upstream, with a real SQLite file.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
+#[macro_use]
+pub(crate) mod over_postgresql;
 pub(crate) mod raw;
 pub(crate) mod spoken;
 
@@ -28,7 +30,7 @@ impl Endmark {
     /// Before an upstream that answers so, with the default settings but for what `change` changes.
     pub(crate) async fn start_with(respond: impl Respond, change: impl FnOnce(&mut Settings)) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let location = StoreLocation::sqlite(folder.path().join("endmark.db"));
+        let location = over_postgresql::location(folder.path());
         let mut endmark = Self::start_on(&location, respond, change).await;
         endmark.folder = Some(folder);
         endmark
@@ -46,6 +48,8 @@ impl Endmark {
             ..Settings::default()
         };
         change(&mut settings);
+        // As the configuration has it.
+        settings.budget.is_closed_on_store_error |= location.postgres().is_some();
         let store = Store::open(location).unwrap();
         let (address, task, stop) = serving(settings, store.clone());
         Self { address, upstream, store, task, stop: Some(stop), folder: None }

@@ -1,0 +1,100 @@
+//! Runs the tests of a file once more, with gateways that share PostgreSQL through PgBouncer.
+
+use std::cell::RefCell;
+use std::io::Write as _;
+use std::path::Path;
+
+use endmark_store::{KeyBook, KeyError, StoreLocation};
+use testkit::{PgBouncer, Postgres};
+
+use super::Endmark;
+
+thread_local! {
+    /// The server of the tests that run on this thread now.
+    static SERVER: RefCell<Option<Server>> = const { RefCell::new(None) };
+}
+
+struct Server {
+    postgres: Postgres,
+    /// Its two connections serve all gateways of a database, so each transaction may be on another one.
+    pooler: Option<PgBouncer>,
+}
+
+/// Makes a test that runs these tests of its file over PostgreSQL. `alone` names those that run over SQLite alone, each
+/// with its reason.
+macro_rules! over_postgresql {
+    ($file:literal: $($test:ident),+ $(,)? ; alone: $($alone:ident: $reason:literal),* $(,)?) => {
+        #[test]
+        fn over_postgresql() {
+            let tests: &[(&str, fn())] = &[$((stringify!($test), $test)),+];
+            let alone: &[(&str, &str)] = &[$((stringify!($alone), $reason)),*];
+            $crate::support::over_postgresql::run(include_str!($file), tests, alone);
+        }
+    };
+}
+
+/// Runs tests over PostgreSQL. Each gateway that they start has a database of its own.
+pub(crate) fn run(source: &str, tests: &[(&str, fn())], alone: &[(&str, &str)]) {
+    let listed: Vec<&str> =
+        tests.iter().map(|(name, _)| *name).chain(alone.iter().map(|(name, _)| *name)).collect();
+    let unlisted: Vec<&str> = tests_of(source).filter(|name| !listed.contains(name)).collect();
+    assert!(unlisted.is_empty(), "list these in `over_postgresql!`: {unlisted:?}");
+    let Some(postgres) = Postgres::start() else { return };
+    let pooler = PgBouncer::start(&postgres);
+    SERVER.set(Some(Server { postgres, pooler }));
+    for (name, test) in tests {
+        // The harness shows it if a test fails.
+        let _ = writeln!(std::io::stderr(), "{name}");
+        test();
+    }
+    SERVER.set(None);
+}
+
+/// Returns the names of the tests in a file.
+fn tests_of(source: &str) -> impl Iterator<Item = &str> {
+    let tests = source.split("#[tokio::test").skip(1);
+    tests.filter_map(|test| test.split_once("async fn ")?.1.split_once('(')).map(|(name, _)| name)
+}
+
+/// Whether the tests of this thread run over PostgreSQL now.
+pub(crate) fn is_over_postgresql() -> bool {
+    SERVER.with_borrow(Option::is_some)
+}
+
+/// Returns the location of a new store in this folder: over a new database while tests run over PostgreSQL.
+pub(super) fn location(folder: &Path) -> StoreLocation {
+    let path = folder.join("endmark.db");
+    SERVER.with_borrow(|server| {
+        let Some(Server { postgres, pooler }) = server else { return StoreLocation::sqlite(path) };
+        let port = pooler.as_ref().map_or(postgres.port(), PgBouncer::port);
+        let url = format!("postgres://postgres@127.0.0.1:{port}/{}", postgres.new_database());
+        StoreLocation::parse(&url).unwrap().with_journal(path)
+    })
+}
+
+impl Endmark {
+    /// Changes the gateway's own keys as `endmark keys` does. Returns once the gateway knows of it.
+    pub(crate) async fn change_keys<T>(
+        &self,
+        change: impl AsyncFnOnce(&mut KeyBook) -> Result<T, KeyError>,
+    ) -> T {
+        let (location, version) = (self.store.location(), self.store.keys_version());
+        // A busy machine may take longer than a connection may.
+        let mut opened = KeyBook::open(location).await;
+        for _ in 0..9 {
+            if opened.is_err() {
+                opened = KeyBook::open(location).await;
+            }
+        }
+        let mut book = opened.unwrap();
+        let changed = change(&mut book).await.unwrap();
+        book.close().await;
+        for _ in 0..400 {
+            if location.postgres().is_none() || self.store.keys_version() > version {
+                return changed;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+        }
+        panic!("the gateway never reads the change");
+    }
+}
