@@ -22,6 +22,9 @@ const SECRET_BYTES: usize = 32;
 /// Maximum length of a name in bytes.
 const MAX_NAME_BYTES: usize = 64;
 
+/// The largest budget or rate limit of a key.
+const MAX_LIMIT: u64 = 1 << 60;
+
 /// A key to be created.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NewKey {
@@ -45,7 +48,18 @@ impl NewKey {
             return Err(KeyError::BadName(self.name.clone()));
         }
         let is_bad = |model: &&String| model.trim().is_empty() || model.contains(['\n', '\0']);
-        self.models.iter().find(is_bad).map_or(Ok(()), |model| Err(KeyError::BadModel(model.clone())))
+        if let Some(model) = self.models.iter().find(is_bad) {
+            return Err(KeyError::BadModel(model.clone()));
+        }
+        let RateLimits { requests_per_minute, tokens_per_minute, parallel } = self.rates;
+        let rates = [
+            (Unit::Requests, requests_per_minute),
+            (Unit::Tokens, tokens_per_minute),
+            (Unit::Parallel, parallel),
+        ];
+        let limits = rates.into_iter().filter_map(|(unit, limit)| Some((unit, limit?)));
+        let mut limits = limits.chain(self.budget.map(|budget| (budget.unit, budget.limit)));
+        limits.find(|(_, limit)| *limit > MAX_LIMIT).map_or(Ok(()), |(unit, _)| Err(KeyError::TooLarge(unit)))
     }
 }
 
@@ -194,6 +208,9 @@ pub enum KeyError {
     /// The pattern of a model is not valid.
     #[error("`{0}` is no model's name or pattern")]
     BadModel(String),
+    /// A budget or a rate limit in this unit is too large.
+    #[error("a limit is too large: the greatest is {}", .0.shown(MAX_LIMIT))]
+    TooLarge(Unit),
     /// The system provides no random bytes.
     #[error("the system gives no random bytes: {0}")]
     NoRandomBytes(String),

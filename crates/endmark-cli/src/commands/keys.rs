@@ -181,6 +181,9 @@ fn changed<T>(
         KeyError::BadName(_) => {
             CommandError::input("bad_name", error.to_string(), "As in `endmark keys add team-a`.")
         }
+        KeyError::TooLarge(_) => {
+            CommandError::input("bad_amount", error.to_string(), "Write a smaller one, or 0 for no limit.")
+        }
         KeyError::BadModel(_) => {
             CommandError::input("bad_pattern", error.to_string(), "`*` matches anything, as in `gpt-5*`.")
         }

@@ -3,7 +3,6 @@
 use endmark_context::budget::RateLimits;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::budgets::amount;
 use super::integers::{integer, natural};
 use super::outputs::unix_seconds;
 use crate::engine::{Fault, Reader};
@@ -23,12 +22,12 @@ pub(crate) fn add(connection: &Connection, new: &NewKey, secret_sha256: &str) ->
             new.models.join("\n"),
             new.budget.map(|budget| budget.unit.name()),
             new.budget.map(|budget| budget.period.name()),
-            new.budget.map(|budget| amount(budget.limit)),
+            new.budget.map(|budget| integer(budget.limit)),
             new.ends_at.map(integer),
             unix_seconds(),
-            new.rates.requests_per_minute.map(amount),
-            new.rates.tokens_per_minute.map(amount),
-            new.rates.parallel.map(amount),
+            new.rates.requests_per_minute.map(integer),
+            new.rates.tokens_per_minute.map(integer),
+            new.rates.parallel.map(integer),
         ])?;
     if added > 0 {
         add_secret(connection, &new.name, secret_sha256)?;

@@ -90,6 +90,9 @@ async fn a_name_is_given_once_and_a_revoked_key_stays_revoked(place: &Place) {
     }
     let models = vec!["a".to_owned(), " ".to_owned()];
     assert!(matches!(keys.book.add(NewKey { models, ..new("m") }).await, Err(KeyError::BadModel(_))));
+    let budget = Some(KeyBudget { unit: Unit::Tokens, limit: (1 << 60) + 1, period: Period::Ever });
+    let too_large = keys.book.add(NewKey { budget, ..new("m") }).await;
+    assert!(matches!(too_large, Err(KeyError::TooLarge(Unit::Tokens))), "it is not shortened");
     let secret = keys.book.add(new("a")).await.unwrap();
     assert!(matches!(keys.book.add(new("a")).await, Err(KeyError::Taken(_))));
     keys.book.revoke("a").await.unwrap();
