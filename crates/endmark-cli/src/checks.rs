@@ -1,13 +1,13 @@
 //! Checks of the set-up, each with a remedy if it fails.
 
-use endmark_config::{Effective, Environment, SecretSource, reached};
+use endmark_config::{ConfigError, Effective, Environment, SecretSource, reached};
 use endmark_failure::{Check, CommandError};
 use endmark_process::{MAX_WRITTEN_BYTES, read_regular_text};
 use endmark_recovery::check_prompt_template;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::console::with_console;
+use crate::console::{admin_key, with_console};
 use crate::view::answer::{Answer, to_data};
 use crate::view::paint::{Paint, Painter};
 
@@ -79,6 +79,7 @@ pub(crate) fn of_configuration(effective: &Effective, environment: &Environment)
             ),
         });
     }
+    checks.extend(admin_key(settings, environment).err().map(|error| Check::of_error("admin_key", &error)));
     // Some errors appear only when the gateway starts. It stops at the first one, which may already be listed above.
     if let Err(error) = with_console(settings, environment) {
         let found = Check::of_error("gateway", &error);
@@ -87,6 +88,22 @@ pub(crate) fn of_configuration(effective: &Effective, environment: &Environment)
         }
     }
     checks
+}
+
+/// Returns the failed checks of a configuration that has other errors, as long as they do not follow from these.
+pub(crate) fn beside_errors(effective: &Effective, environment: &Environment) -> Vec<ConfigError> {
+    let mut checks = of_configuration(effective, environment);
+    checks.retain(|check| !check.is_ok && is_of_secret_or_text(&check.name));
+    let unusable = |Check { name, message, hint, .. }| ConfigError::Unusable { name, message, hint };
+    checks.into_iter().map(unusable).collect()
+}
+
+/// Whether a check only reads a secret or a text that the configuration refers to.
+fn is_of_secret_or_text(check: &str) -> bool {
+    check == "admin_key"
+        || check == "resume.prompt"
+        || check.starts_with("schemas.")
+        || check.ends_with(".api_key")
 }
 
 /// Checks, as they are answered.

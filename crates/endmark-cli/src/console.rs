@@ -5,7 +5,7 @@ use std::sync::Arc;
 use endmark_config::{Environment, SecretSource, Settings, models};
 use endmark_console::{Console, ConsoleSettings};
 use endmark_failure::CommandError;
-use endmark_gateway as gateway;
+use endmark_gateway::{self as gateway, Secret};
 use endmark_store::Handle;
 
 /// Minimum length of the admin key in characters: a shorter one could be guessed.
@@ -20,8 +20,11 @@ pub(crate) fn with_console(
     Ok(gateway::Settings { console, ..endmark_config::for_gateway(settings, environment)? })
 }
 
-/// Builds the console for the pages below `/endmark/`.
-fn console(settings: &Settings, environment: &Environment) -> Result<Arc<Console>, CommandError> {
+/// Returns the admin key, if one is set.
+pub(crate) fn admin_key(
+    settings: &Settings,
+    environment: &Environment,
+) -> Result<Option<Secret>, CommandError> {
     let read = |source: &SecretSource| source.read(environment, "the admin key");
     let admin_key = settings.files.admin_key.as_ref().map(read).transpose()?;
     if admin_key.as_ref().is_some_and(|key| key.reveal().chars().count() < ADMIN_KEY_LEAST_CHARS) {
@@ -31,6 +34,12 @@ fn console(settings: &Settings, environment: &Environment) -> Result<Arc<Console
             "`openssl rand -hex 24` makes one.",
         ));
     }
+    Ok(admin_key)
+}
+
+/// Builds the console for the pages below `/endmark/`.
+fn console(settings: &Settings, environment: &Environment) -> Result<Arc<Console>, CommandError> {
+    let admin_key = admin_key(settings, environment)?;
     Ok(Arc::new(Console::new(ConsoleSettings {
         admin_key: admin_key.map(|key| key.reveal().to_owned()),
         is_local: settings.is_local(),

@@ -1,6 +1,6 @@
 //! The context of every command.
 
-use endmark_config::{Effective, Environment, Override};
+use endmark_config::{ConfigError, Effective, Environment, Override};
 use endmark_envelope::Warning;
 use endmark_failure::CommandError;
 
@@ -17,10 +17,19 @@ pub(crate) struct Context {
 impl Context {
     /// Loads the configuration. The command's own flags override everything else.
     pub(crate) fn configuration(&self, flags: Vec<Override>) -> Result<Effective, CommandError> {
-        let mut overrides =
-            self.global.sets.iter().map(|set| Override::parse(set)).collect::<Result<Vec<_>, _>>()?;
+        let mut overrides = self.overrides()?;
         overrides.extend(flags);
         Ok(endmark_config::load(&self.environment, self.global.config.as_deref(), &overrides)?)
+    }
+
+    /// Loads the configuration as far as possible, with all its errors.
+    pub(crate) fn examined(&self) -> Result<(Effective, Vec<ConfigError>), CommandError> {
+        let named = self.global.config.as_deref();
+        Ok(endmark_config::examine(&self.environment, named, &self.overrides()?)?)
+    }
+
+    fn overrides(&self) -> Result<Vec<Override>, ConfigError> {
+        self.global.sets.iter().map(|set| Override::parse(set)).collect()
     }
 }
 

@@ -25,16 +25,35 @@ pub enum ConfigError {
     NoBaseUrl { name: String, origin: Origin },
     #[error("flag --set: `{0}` is not KEY=VALUE")]
     NotAnAssignment(String),
+    #[error("{name}: {message}")]
+    Unusable { name: String, message: String, hint: Option<String> },
     #[error("{} problems:\n  {}", .0.len(), .0.iter().map(Self::to_string).collect::<Vec<_>>().join("\n  "))]
     Several(Vec<ConfigError>),
 }
 
 impl ConfigError {
     /// Returns all errors as one, if there are any.
-    pub(crate) fn all(mut errors: Vec<Self>) -> Result<(), Self> {
+    pub fn all(mut errors: Vec<Self>) -> Result<(), Self> {
         match errors.len() {
             0 | 1 => errors.pop().map_or(Ok(()), Err),
             _ => Err(Self::Several(errors)),
+        }
+    }
+
+    /// Whether the other error may follow from this one: a value that cannot be read is missing for other values of its
+    /// section. A password is only read.
+    pub(crate) fn may_cause(&self, other: &Self) -> bool {
+        let is_of_password = matches!(other, Self::Value { key, .. } if key == "store_password");
+        !is_of_password && self.section() == other.section()
+    }
+
+    /// Returns the section of its key, which is empty for keys of no section.
+    fn section(&self) -> &str {
+        match self {
+            Self::UnknownKey { key, .. } | Self::Value { key, .. } => {
+                key.split_once('.').map_or("", |(section, _)| section)
+            }
+            _ => "upstreams",
         }
     }
 
@@ -44,7 +63,9 @@ impl ConfigError {
             Self::Read { .. } => "config_unreadable",
             Self::Syntax { .. } => "config_syntax",
             Self::UnknownKey { .. } => "unknown_key",
-            Self::Value { .. } | Self::Name { .. } | Self::NotAnAssignment(_) => "invalid_value",
+            Self::Value { .. } | Self::Name { .. } | Self::NotAnAssignment(_) | Self::Unusable { .. } => {
+                "invalid_value"
+            }
             Self::NoBaseUrl { .. } => "missing_setting",
             Self::Several(errors) => errors.first().map_or("invalid_value", Self::code),
         }
@@ -55,6 +76,7 @@ impl ConfigError {
         match self {
             Self::Read { .. } => Some("Name a file that exists with `--config`, or leave it out.".to_owned()),
             Self::Syntax { .. } | Self::Value { .. } => None,
+            Self::Unusable { hint, .. } => hint.clone(),
             Self::UnknownKey { nearest: Some(nearest), .. } => Some(match nearest.rsplit_once('.') {
                 Some((section, key)) => format!("Did you mean `{key}` in `[{section}]`?"),
                 None => format!("Did you mean `{nearest}`?"),

@@ -143,8 +143,8 @@ impl Layers {
         warnings
     }
 
-    /// Adds the defaults that depend on other values, and checks the whole.
-    pub(crate) fn finish(&mut self, environment: &Environment) -> Result<(), ConfigError> {
+    /// Adds the defaults that depend on other values, and checks the whole. Returns the errors.
+    pub(crate) fn finish(&mut self, environment: &Environment) -> Vec<ConfigError> {
         self.settings.has_own_upstreams = !self.settings.upstreams.is_empty();
         if self.settings.upstreams.is_empty() {
             // The gateway's own default. Keys without a file refer to it by its name.
@@ -162,7 +162,7 @@ impl Layers {
         faults.extend(self.check_prices().err());
         faults.extend(self.check_tls().err());
         faults.extend(self.finish_store(environment));
-        ConfigError::all(faults)
+        faults
     }
 
     fn check_upstream(&self, upstream: &Upstream) -> Result<(), ConfigError> {

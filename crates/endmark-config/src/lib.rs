@@ -89,6 +89,20 @@ pub fn load(
     named: Option<&Path>,
     overrides: &[Override],
 ) -> Result<Effective, ConfigError> {
+    let (effective, faults) = examine(environment, named, overrides)?;
+    ConfigError::all(faults)?;
+    Ok(effective)
+}
+
+/// Reads the configuration as far as possible. Returns it with all errors, none of which follows from another one.
+///
+/// # Errors
+/// [`ConfigError`] if the file cannot be read or is not TOML.
+pub fn examine(
+    environment: &Environment,
+    named: Option<&Path>,
+    overrides: &[Override],
+) -> Result<(Effective, Vec<ConfigError>), ConfigError> {
     let file = find(environment, named);
     let mut layers = Layers::default();
     layers.settings.files.store = default_store(environment);
@@ -112,14 +126,14 @@ pub fn load(
         let given = Given::Written(value.clone());
         faults.extend(layers.set(key, &given, Origin::Flag(flag.clone()), None).err());
     }
-    // Values that could not be read would have further faults as a consequence.
-    ConfigError::all(faults)?;
-    layers.finish(environment)?;
+    let mut found = layers.finish(environment);
+    found.retain(|fault| !faults.iter().any(|cause| cause.may_cause(fault)));
+    faults.append(&mut found);
     if layers.settings.files.store == StoreLocation::sqlite(STORE_FILE) {
         warnings.extend(without_home(environment, &layers.provenance));
     }
     layers.settings.files.store = layers.settings.files.store.absolute();
-    Ok(Effective { settings: layers.settings, provenance: layers.provenance, file, warnings })
+    Ok((Effective { settings: layers.settings, provenance: layers.provenance, file, warnings }, faults))
 }
 
 /// Returns the configuration file: the named one, which must exist, or the first that exists.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use endmark_config::{Effective, Origin, Shown};
+use endmark_config::{ConfigError, Effective, Origin, Shown};
 use endmark_failure::CommandError;
 use serde::Serialize;
 use serde_json::Value;
@@ -16,9 +16,13 @@ use crate::view::paint::{Paint, Painter};
 
 /// Shows or checks the configuration.
 pub(crate) fn run(context: &Context, arguments: &Config) -> Result<Answer, CommandError> {
-    let effective = context.configuration(Vec::new())?;
+    let command = arguments.command.unwrap_or(ConfigCommand::Show);
+    let effective = match command {
+        ConfigCommand::Check => without_errors(context)?,
+        _ => context.configuration(Vec::new())?,
+    };
     let warnings = configuration_warnings(&effective);
-    let answer = match arguments.command.unwrap_or(ConfigCommand::Show) {
+    let answer = match command {
         ConfigCommand::Show => show(&effective, context.terminal.output)?,
         ConfigCommand::Path => path(context, &effective)?,
         ConfigCommand::Check => {
@@ -27,6 +31,16 @@ pub(crate) fn run(context: &Context, arguments: &Config) -> Result<Answer, Comma
         }
     };
     Ok(answer.with_warnings(warnings))
+}
+
+/// Returns the configuration, or everything that is wrong with it and with what it refers to.
+fn without_errors(context: &Context) -> Result<Effective, CommandError> {
+    let (effective, mut errors) = context.examined()?;
+    if !errors.is_empty() {
+        errors.extend(checks::beside_errors(&effective, &context.environment));
+    }
+    ConfigError::all(errors)?;
+    Ok(effective)
 }
 
 /// Which file is read.

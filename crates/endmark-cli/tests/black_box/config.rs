@@ -106,6 +106,23 @@ fn a_key_or_schema_that_is_not_there_fails_the_check() {
 }
 
 #[test]
+fn the_check_reports_all_problems_at_once() {
+    let text = "admin_key = \"short\"\n[resume]\nmode = \"sometimes\"\n[upstreams.a]\n\
+                base_url = \"http://127.0.0.1:9/v1\"\napi_key = { env = \"A_KEY\" }\n";
+    let place = Place::new().with_file("endmark.toml", text);
+    let run = place.run(&["config", "check"]);
+    assert_eq!(run.code, 2, "{}", run.output);
+    for part in ["3 problems", "admin_key: ", "`resume.mode`", "upstreams.a.api_key: "] {
+        assert!(run.errors.contains(part), "{part}: {}", run.errors);
+    }
+    // What only the check looks at keeps no other command from running.
+    let place = place.with_file("endmark.toml", text.replace("sometimes", "on"));
+    let run = place.run(&["config", "check"]);
+    assert!(run.code == 1 && run.output.contains("FAIL  admin_key"), "{}", run.output);
+    assert_eq!(place.run(&["config", "show"]).code, 0);
+}
+
+#[test]
 fn the_file_is_the_named_one_or_the_first_that_is_found() {
     let place = Place::new();
     let none = place.run(&["config", "path", "--json"]);
