@@ -125,7 +125,7 @@ export interface Capped {
   readonly text: string;
   readonly format: string;
   readonly isCut: boolean;
-  /** One for each value that is not there in full: `code`, `field`, `returned_bytes`, `original_bytes`, `handle`, … */
+  /** One for each incomplete value: `code`, `field`, `returned_bytes`, `original_bytes`, `handle`, … */
   readonly warnings: readonly any[];
   /** Under what name the full value can be read, if it was kept. */
   readonly handle: string | null;

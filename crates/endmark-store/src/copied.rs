@@ -71,7 +71,7 @@ pub enum CopyError {
     },
     /// Gateways are using the database.
     #[error(
-        "{instances} gateways use the database: stop them, wait a minute if one was killed, then repeat the copy"
+        "gateways use the database ({instances}): stop them, wait a minute if one was killed, then repeat the copy"
     )]
     DatabaseInUse {
         /// Number of live instances.

@@ -30,7 +30,7 @@ class Capped:
     format: str
     is_cut: bool
     warnings: tuple[dict[str, Any], ...]
-    """One for each value that is not there in full: `code`, `field`, `returned_bytes`, `original_bytes`, `handle`, …"""
+    """One for each incomplete value: `code`, `field`, `returned_bytes`, `original_bytes`, `handle`, …"""
     handle: str | None
     """Under what name the full value can be read, if it was kept."""
 

@@ -159,7 +159,7 @@ pub(super) fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 pub(super) fn unusable(path: &Path, error: &io::Error) -> CommandError {
     let message = format!("`{}` cannot be used: {error}", path.display());
-    CommandError::Store { message, hint: Some("See to its rights, or name another `store`.".to_owned()) }
+    CommandError::Store { message, hint: Some("Check its permissions, or name another `store`.".to_owned()) }
 }
 
 /// Returns how long records are kept; `None` for forever.

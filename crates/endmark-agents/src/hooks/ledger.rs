@@ -49,7 +49,11 @@ fn transcript_of(path: &Path) -> Result<Vec<u8>, CommandError> {
     read_regular(path, MAX_BYTES).map_err(|source| match source.kind() {
         io::ErrorKind::FileTooLarge => {
             let message = format!("`{}` has more than {MAX_BYTES} bytes", path.display());
-            CommandError::input("too_large", message, "Name only the part with the result.")
+            CommandError::input(
+                "too_large",
+                message,
+                "Start a new session: no ledger is made from a transcript of this size.",
+            )
         }
         _ => CommandError::Read { path: path.into(), source },
     })

@@ -110,7 +110,7 @@ fn database(effective: &Effective) -> Result<Option<Check>, CommandError> {
     };
     let DatabaseState { version, clock_ahead_ms, schema, may_create, live_instances, silent_instances } =
         state;
-    let about = format!("`{location}` is PostgreSQL {version}, with {live_instances} live instances");
+    let about = format!("`{location}` is PostgreSQL {version}; live instances: {live_instances}");
     Ok(Some(if schema.is_none() && !may_create {
         Check::failed(
             "database",
@@ -127,7 +127,7 @@ fn database(effective: &Effective) -> Result<Option<Check>, CommandError> {
         Check::failed(
             "database",
             format!(
-                "{about}; {} are silent, and what was granted to them stays held",
+                "{about}; silent ones: {}, and what was granted to them stays held",
                 silent_instances.len()
             ),
             format!(

@@ -190,7 +190,7 @@ fn text(plan: &Plan, Report { database, calls, waits, budgets }: &Report) -> Str
         |used| format!("at least {used:.1} % used where calls were refused"),
     );
     format!(
-        "{} gateways, {} requests a second, {} s\n\n\
+        "{} {}, {} requests a second, {} s\n\n\
          database   {} transactions a second ({} at most), {} rows in each\n\
          storage    {} rows a day: {} of table and index ({ROW_BYTES} B a row), {} of write-ahead log ({LOG_BYTES_PER_ROW} B a row)\n\
          journals   {} rows waited at most\n\
@@ -199,6 +199,7 @@ fn text(plan: &Plan, Report { database, calls, waits, budgets }: &Report) -> Str
          shares     {:.1} % of a budget idle at most, {:.1} % kept by killed gateways\n\
          budgets    of {} tokens: {used}, {} tokens over at most\n",
         plan.instances,
+        if plan.instances == 1 { "gateway" } else { "gateways" },
         plan.requests_per_second,
         plan.seconds,
         database.transactions_per_second,

@@ -70,7 +70,8 @@ impl Fold {
 
 /// Returns one warning for this many values at a path.
 fn folded(place: FieldPath, count: usize) -> Warning {
-    let message = format!("{count} more values in it are not there in full: a warning for each does not fit");
+    let message =
+        format!("{count} more values in it are incomplete: there is no room for a warning for each");
     let field = Some(place).filter(|place| *place != FieldPath::root());
     Warning { field, ..Warning::truncation(MORE_TRUNCATED, message) }
 }

@@ -196,9 +196,12 @@ fn write_result(text: &mut String, origin: &str, result: &AgentResult, painter: 
     if let Some(expected) = result.expected().filter(|_| lost > 0) {
         let (of, by) = (expected.findings, expected.basis.name());
         let _ = if lost <= of as usize {
-            writeln!(text, "  {lost} of {of} findings are not there (by {by})")
+            writeln!(text, "  {lost} of {of} findings are missing (according to {by})")
         } else {
-            writeln!(text, "  {lost} to be looked at again, though there are {of} (by {by})")
+            writeln!(
+                text,
+                "  {lost} findings need another audit, more than the {of} there are (according to {by})"
+            )
         };
     }
 }

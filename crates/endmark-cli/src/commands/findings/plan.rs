@@ -73,9 +73,9 @@ fn text_of(plan: &endmark_findings::Plan<'_>) -> String {
     }
     if text.is_empty() {
         text.push_str(if plan.done {
-            "Nothing is to be done again.\n"
+            "Nothing has to be repeated.\n"
         } else {
-            "Nothing yet: agents are still at it.\n"
+            "Nothing yet: agents are still running.\n"
         });
     }
     text
