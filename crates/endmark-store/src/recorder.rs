@@ -91,9 +91,9 @@ impl Recorder {
             shared.request(&others).await?;
         }
         let (request_id, call) = (hold.request_id.clone(), hold.call);
-        let held = self.hold_here(Hold { may_close: true, ..hold }).await?;
-        if held != Held::Closing {
-            return Ok(held);
+        let outcome = self.hold_here(Hold { may_close: true, ..hold }).await?;
+        if outcome != Held::Closing {
+            return Ok(outcome);
         }
         let closed =
             shared.look_up(async |client| closings::close(client, &session, &request_id).await).await;
@@ -104,7 +104,7 @@ impl Recorder {
         }
         // A report that was sent before has opened it again here. If the database fails now, the next report closes it.
         let _ = shared.request(&of_session).await;
-        Ok(held)
+        Ok(outcome)
     }
 
     /// Holds a call within the amount that this instance may spend.

@@ -1,5 +1,4 @@
 //! The gateway's own keys: who is let in by one, to what, and that nobody else ever sees one. (CX-7)
-#![expect(clippy::unwrap_used, reason = "tests fail by panicking, in their helpers too")]
 
 use std::time::Duration;
 
