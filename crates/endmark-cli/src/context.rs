@@ -37,14 +37,16 @@ impl Context {
 pub(crate) fn report_warnings(effective: &Effective) -> Vec<Warning> {
     let mut warnings = configuration_warnings(effective);
     if effective.settings.files.store.postgres().is_some() {
-        warnings.push(of_this_gateway("other gateways of the database have their own"));
+        let message =
+            "this is from the journal of this gateway alone: other gateways of the database have their own";
+        warnings.push(this_gateway_alone(message));
     }
     warnings
 }
 
-/// Returns the warning that a report is from the journal of one gateway, with the reason.
-pub(crate) fn of_this_gateway(why: &str) -> Warning {
-    Warning::notice("THIS_GATEWAY_ALONE", format!("this is from the journal of this gateway alone: {why}"))
+/// Returns the warning that the calls of other gateways are missing.
+pub(crate) fn this_gateway_alone(message: &str) -> Warning {
+    Warning::notice("THIS_GATEWAY_ALONE", message)
 }
 
 /// Returns likely mistakes in a configuration as warnings.

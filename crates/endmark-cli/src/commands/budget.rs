@@ -11,7 +11,7 @@ use endmark_store::{
 };
 
 use crate::arguments::budget::{Budget, BudgetCommand, Raise};
-use crate::context::{Context, configuration_warnings, of_this_gateway};
+use crate::context::{Context, configuration_warnings, this_gateway_alone};
 use crate::view::answer::{Answer, to_data};
 use crate::view::paint::Paint;
 use crate::view::table::{Cell, Column, Layout};
@@ -38,7 +38,10 @@ pub(crate) fn run(context: &Context, arguments: &Budget) -> Result<Answer, Comma
         Some(Ok(found)) => found,
         // Without the database, what this gateway knows is better than nothing.
         other => {
-            warnings.extend(other.and_then(Result::err).map(|error| of_this_gateway(&error.to_string())));
+            let alone = |error| {
+                this_gateway_alone(&format!("this is from the journal of this gateway alone: {error}"))
+            };
+            warnings.extend(other.and_then(Result::err).map(alone));
             in_file(location).map_err(|error| CommandError::of_store(&error))?
         }
     };

@@ -255,6 +255,8 @@ fn without_the_database_replies_go_on_and_budgets_close() {
         assert!(check("database")["message"].as_str().unwrap().contains("check that PostgreSQL runs there"));
         let usage = without.run(&["usage", "--json"]).envelope();
         assert_eq!(usage["warnings"][0]["code"], "THIS_GATEWAY_ALONE", "{usage}");
+        let budgets = closed.run(&["budget", "--json"]).envelope();
+        assert_eq!(budgets["warnings"][0]["code"], "THIS_GATEWAY_ALONE", "{budgets}");
         postgres.start_again();
         let begin = Instant::now();
         let rows = || postgres.number("SELECT count(*) FROM em_usage WHERE http_status = 200");
