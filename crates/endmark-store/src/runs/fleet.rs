@@ -48,7 +48,7 @@ impl Fleet {
         let own =
             self.own(move |reader| Ok((reader.runs_before(cursor.as_ref(), limit)?, reader.instance()?)));
         let (mut runs, instance) = own.await?.unwrap_or_default();
-        let lookup = async |client: &Client| runs::elsewhere(client, &instance, before.as_ref(), limit).await;
+        let lookup = async |client: &mut Client| runs::elsewhere(client, &instance, before.as_ref(), limit).await;
         let mut failure = None;
         if let Some(elsewhere) = self.look_up(lookup).await {
             let machine = RunMachine::own(&instance);
@@ -89,7 +89,7 @@ impl Fleet {
         if id.is_empty() {
             return Ok(None);
         }
-        let lookup = async |client: &Client| runs::find(client, &instance, id, max_events).await;
+        let lookup = async |client: &mut Client| runs::find(client, &instance, id, max_events).await;
         let Some(found) = self.look_up(lookup).await else { return Ok(None) };
         found.map_err(|error| StoreError::RunNotHere { id: id.to_owned(), detail: error.to_string() })
     }
@@ -112,10 +112,10 @@ impl Fleet {
     /// `None` if there is no such database.
     async fn look_up<T: Default>(
         &self,
-        lookup: impl AsyncFnOnce(&Client) -> Result<T, Error>,
+        lookup: impl AsyncFnOnce(&mut Client) -> Result<T, Error>,
     ) -> Option<Result<T, StoreError>> {
         let address = self.location.postgres()?;
-        let lookup = async |client: &Client| match database::schema(client).await? {
+        let lookup = async |client: &mut Client| match database::schema(client).await? {
             Some(_) => lookup(client).await,
             None => Ok(T::default()),
         };
