@@ -47,7 +47,10 @@ pub(crate) fn shape_of(word: &str) -> Shape {
         let is_code = letters >= 5 && word.bytes().all(|byte| byte.is_ascii_uppercase());
         return if is_code || is_joined(word) { Shape::Identifier } else { Shape::Word };
     }
-    if word.split_once("://").is_some_and(|(scheme, rest)| is_plain(scheme) && !rest.is_empty()) {
+    // A word with fewer joints has no `://`, and a search in each word costs more than the other checks.
+    if joints >= 3
+        && word.split_once("://").is_some_and(|(scheme, rest)| is_plain(scheme) && !rest.is_empty())
+    {
         return Shape::Url;
     }
     if is_date(word) {
