@@ -45,7 +45,7 @@ async fn into_database(
     }
     let file = CopyFile::open(from.absolute().path())?;
     file.begin()?;
-    let (sums, since) = file.sums()?;
+    let (sums, oldest) = file.sums()?;
     if sums == CopySums::default() {
         return Err(CopyError::Nothing { source_name: from.to_string() });
     }
@@ -69,7 +69,7 @@ async fn into_database(
     let mut after = (String::new(), 0);
     let mut copied = 0;
     while let Some((rows, count, last)) = file.rows(&after, pace::MAX_ROWS)? {
-        let due = Due { rows: Some(rows), ..Due::default() };
+        let due = Due { rows: Some(rows), oldest: oldest.clone(), ..Due::default() };
         database::exchange(&mut client, &instance, &due).await.map_err(failed)?;
         (copied, after) = (copied + count, last);
         progress(CopyProgress { rows: copied, total: sums.rows });
@@ -88,7 +88,7 @@ async fn into_database(
     let (keys, secrets) = file.keys()?;
     copying::add_keys(&mut client, &keys, &secrets).await.map_err(failed)?;
     database::leave(&client, &instance).await.map_err(failed)?;
-    let since = since.unwrap_or_else(|| "-infinity".to_owned());
+    let since = oldest.map_or_else(|| "-infinity".to_owned(), |oldest| format!("{oldest}+00"));
     let target = copying::sums_of(&client, &instance.id, &since).await.map_err(failed)?;
     let (_, keys, secrets) = database::keys(&mut client).await.map_err(failed)?;
     let differing_keys = file.differing_keys(&keys, &secrets)?;

@@ -84,4 +84,5 @@ pub use runs::{
 pub use scrub::{NoSecrets, Scrub};
 pub use shared::address::{PostgresAddress, PostgresAddressError};
 pub use shared::inspect::{DatabaseState, SharedBudgets, forfeit_instance, inspect_database};
+pub use shared::usage::{SharedSums, shared_sums};
 pub use store::Store;

@@ -17,6 +17,7 @@ pub(crate) mod outputs;
 pub(crate) mod publisher;
 mod requests;
 pub(crate) mod runs;
+pub(crate) mod usage;
 pub(crate) mod work;
 
 use std::fmt;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use endmark_context::budget::sim::{LOG_BYTES_PER_ROW, ROW_BYTES};
 use endmark_context::budget::{RateLimits, Scope, Unit};
 use endmark_store::{
-    CallSettled, CallStarted, Claim, Copied, CopyError, Hold, KeyBook, KeyState, NewKey, NoSecrets, Purpose,
-    Reader, Store, StoreLocation, Tokens, copy_store, sha256_hex,
+    Billing, CallSettled, CallStarted, Claim, Copied, CopyError, Hold, KeyBook, KeyState, NewKey, NoSecrets,
+    Purpose, Reader, Store, StoreLocation, Tokens, copy_store, sha256_hex,
 };
 use testkit::Postgres;
 
@@ -64,8 +64,14 @@ async fn make_calls(store: &Store, numbers: std::ops::Range<u64>) {
                 output: Some(nth),
                 cached: Some(64),
                 cache_written: (nth % 3 == 0).then_some(9),
+                cache_written_1h: (nth % 6 == 0).then_some(4),
                 total: Some(100 + nth),
                 ..Tokens::default()
+            },
+            billing: Billing {
+                tier: (nth % 100 == 0).then(|| "flex".to_owned()),
+                prompt_audio: u64::from(nth % 100 == 1),
+                ..Billing::default()
             },
             received_bytes: 2_000 + nth,
             first_byte_us: Some(412_250),

@@ -88,7 +88,7 @@ impl CopyFile {
     pub(crate) fn sums(&self) -> Result<(CopySums, Option<String>), CopyError> {
         self.read(|connection| {
             let sql = "SELECT count(*), coalesce(sum(prompt_tokens), 0), coalesce(sum(output_tokens), 0),
-                         min(started_at) || '+00',
+                         min(started_at),
                          (SELECT count(*) FROM budgets WHERE spent > 0),
                          (SELECT coalesce(sum(spent), 0) FROM budgets WHERE unit = 'tokens'),
                          (SELECT coalesce(sum(spent), 0) FROM budgets WHERE unit = 'nano_usd'),
@@ -121,10 +121,10 @@ impl CopyFile {
                 "SELECT json_group_array(json(row)), count(*), max(request_id), last_call FROM (
                    SELECT {} AS row, u.request_id, last_value(u.call) OVER () AS last_call
                    FROM (SELECT * FROM usage WHERE (request_id, call) > (?1, ?2) ORDER BY request_id, call LIMIT ?3) u
-                     LEFT JOIN usage_cache_writes w USING (request_id, call)
-                     LEFT JOIN usage_estimates e USING (request_id, call)
+                     {}
                    ORDER BY u.request_id, u.call)",
-                journal::call_as_json()
+                journal::call_as_json(),
+                journal::CALLS_BESIDE
             );
             connection.prepare_cached(&sql)?.query_row(params![request_id, call, most], |row| {
                 let count = natural(row.get(1)?);
@@ -151,7 +151,8 @@ impl CopyFile {
             connection
                 .prepare_cached(
                     "INSERT INTO usage_cache_writes (request_id, call, tokens, tokens_1h)
-                     SELECT value ->> 'request_id', value ->> 'call', value ->> 'cache_written_tokens', 0
+                     SELECT value ->> 'request_id', value ->> 'call', value ->> 'cache_written_tokens',
+                       coalesce(value ->> 'cache_written_1h_tokens', 0)
                      FROM json_each(?1) WHERE value ->> 'cache_written_tokens' IS NOT NULL ON CONFLICT DO NOTHING",
                 )?
                 .execute([rows])?;
@@ -162,6 +163,14 @@ impl CopyFile {
                        coalesce(value ->> 'estimated_output', 0)
                      FROM json_each(?1) WHERE value ->> 'estimated_prompt' IS NOT NULL
                        OR value ->> 'estimated_output' IS NOT NULL ON CONFLICT DO NOTHING",
+                )?
+                .execute([rows])?;
+            connection
+                .prepare_cached(
+                    "INSERT INTO usage_billing (request_id, call, tier, prompt_audio, cached_audio, completion_audio, web_searches)
+                     SELECT value ->> 'request_id', value ->> 'call', value ->> 'tier', value ->> 'prompt_audio_tokens',
+                       value ->> 'cached_audio_tokens', value ->> 'output_audio_tokens', value ->> 'web_searches'
+                     FROM json_each(?1) WHERE value ->> 'web_searches' IS NOT NULL ON CONFLICT DO NOTHING",
                 )?
                 .execute([rows])?;
             Ok(())
@@ -230,12 +239,11 @@ impl CopyFile {
 
     /// Returns the records that are not copied, with their numbers.
     pub(crate) fn left_out(&self) -> Result<Vec<(&'static str, u64)>, CopyError> {
-        const KINDS: [(&str, &str); 6] = [
+        const KINDS: [(&str, &str); 5] = [
             ("recovered or cut replies", "partial_completion_log"),
             ("kept outputs", "outputs"),
             ("condensed conversations", "compactions"),
             ("supervised runs", "runs"),
-            ("calls with audio, web searches or a tier of their own", "usage_billing"),
             ("raised or closed budgets of sessions", "budgets WHERE extra > 0 OR is_closed"),
         ];
         self.read(|connection| {

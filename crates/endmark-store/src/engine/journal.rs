@@ -18,7 +18,7 @@ use crate::error::StoreError;
 use crate::leases::{BudgetKey, Leases};
 
 /// The columns of a call's row in the database, with their types there. The file has most of them in `usage`.
-pub(crate) const CALL_COLUMNS: [(&str, &str); 30] = [
+pub(crate) const CALL_COLUMNS: [(&str, &str); 36] = [
     ("started_at", "timestamptz"),
     ("request_id", "text"),
     ("call", "integer"),
@@ -43,20 +43,36 @@ pub(crate) const CALL_COLUMNS: [(&str, &str); 30] = [
     ("reasoning_tokens", "bigint"),
     ("total_tokens", "bigint"),
     ("cache_written_tokens", "bigint"),
+    ("cache_written_1h_tokens", "bigint"),
     ("estimated_prompt", "bigint"),
     ("estimated_output", "bigint"),
+    ("tier", "text"),
+    ("prompt_audio_tokens", "bigint"),
+    ("cached_audio_tokens", "bigint"),
+    ("output_audio_tokens", "bigint"),
+    ("web_searches", "bigint"),
     ("sent_bytes", "bigint"),
     ("received_bytes", "bigint"),
     ("first_byte_ms", "double precision"),
     ("total_ms", "double precision"),
 ];
 
-/// The columns that the file has in `usage_cache_writes w` and `usage_estimates e`, each with its name there.
-const COLUMNS_BESIDE: [(&str, &str); 3] = [
+/// The columns that the file has in the tables of [`CALLS_BESIDE`], each with its name there.
+const COLUMNS_BESIDE: [(&str, &str); 9] = [
     ("cache_written_tokens", "w.tokens"),
+    ("cache_written_1h_tokens", "w.tokens_1h"),
     ("estimated_prompt", "e.prompt"),
     ("estimated_output", "e.output"),
+    ("tier", "b.tier"),
+    ("prompt_audio_tokens", "b.prompt_audio"),
+    ("cached_audio_tokens", "b.cached_audio"),
+    ("output_audio_tokens", "b.completion_audio"),
+    ("web_searches", "b.web_searches"),
 ];
+
+/// Joins the tables with further columns of a call.
+pub(super) const CALLS_BESIDE: &str = "LEFT JOIN usage_cache_writes w USING (request_id, call)
+  LEFT JOIN usage_estimates e USING (request_id, call) LEFT JOIN usage_billing b USING (request_id, call)";
 
 /// Returns the columns of `usage` that the database has, too.
 pub(super) fn usage_columns() -> impl Iterator<Item = &'static str> {
@@ -64,8 +80,7 @@ pub(super) fn usage_columns() -> impl Iterator<Item = &'static str> {
     CALL_COLUMNS.into_iter().map(|(name, _)| name).filter(move |name| !is_beside(name))
 }
 
-/// Returns the SQL of a call's row as PostgreSQL reads it: a JSON object, made of `usage u`, `usage_cache_writes w` and
-/// `usage_estimates e`.
+/// Returns the SQL of a call's row as PostgreSQL reads it: a JSON object, made of `usage u` and [`CALLS_BESIDE`].
 pub(super) fn call_as_json() -> String {
     let value = |(name, kind)| {
         let beside = COLUMNS_BESIDE.into_iter().find(|(column, _)| *column == name);
@@ -128,6 +143,8 @@ pub(crate) struct Due {
     pub(crate) through: i64,
     /// The rows, as an array of JSON objects.
     pub(crate) rows: Option<String>,
+    /// When the oldest of their calls began.
+    pub(crate) oldest: Option<String>,
     pub(crate) shares: Vec<(BudgetKey, ShareReport)>,
     /// Budgets of which nothing is asked for, and that calls in progress use.
     pub(crate) in_progress: Vec<BudgetKey>,
@@ -352,19 +369,18 @@ fn report(
 
 /// Returns the oldest rows that the database does not have. Rows deleted since are skipped.
 fn rows(connection: &Connection) -> Result<Due, Fault> {
-    let (through, count, rows): (i64, u32, String) = connection
+    let (through, count, rows, oldest): (i64, u32, String, Option<String>) = connection
         .prepare_cached(&format!(
-            "SELECT coalesce(max(n), 0), count(*), json_group_array(json(row)) FILTER (WHERE row IS NOT NULL) FROM (
-               SELECT j.number AS n, CASE WHEN u.request_id IS NOT NULL THEN {} END AS row
-               FROM journal_rows j LEFT JOIN usage u USING (request_id, call)
-                 LEFT JOIN usage_cache_writes w USING (request_id, call)
-                 LEFT JOIN usage_estimates e USING (request_id, call)
+            "SELECT coalesce(max(n), 0), count(*), json_group_array(json(row)) FILTER (WHERE row IS NOT NULL),
+               min(started_at) FROM (
+               SELECT j.number AS n, u.started_at, CASE WHEN u.request_id IS NOT NULL THEN {} END AS row
+               FROM journal_rows j LEFT JOIN usage u USING (request_id, call) {CALLS_BESIDE}
                ORDER BY j.number LIMIT ?1)",
             call_as_json()
         ))?
-        .query_row([MAX_ROWS], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        .query_row([MAX_ROWS], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
     let rows = (count > 0).then(|| without_nul(&rows));
-    Ok(Due { through, rows, is_more: count >= MAX_ROWS, ..Due::default() })
+    Ok(Due { through, rows, oldest, is_more: count >= MAX_ROWS, ..Due::default() })
 }
 
 /// Replaces the escape of U+0000, which PostgreSQL rejects in texts.

@@ -6,20 +6,23 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row, Transaction};
 
 use super::address::PostgresAddress;
+use super::usage;
 use crate::budgets::{BudgetRow, Raised};
 use crate::engine::integers::{integer, natural};
-use crate::engine::journal::{CALL_COLUMNS, Due, GrantedShare, Instance};
+use crate::engine::journal::{Due, GrantedShare, Instance};
 use crate::error::StoreError;
 use crate::keys::{Key, KeyBudget, NewKey};
 use crate::leases::BudgetKey;
 
-/// The schema of this version.
-pub(crate) const SCHEMA: i64 = 1;
+/// The schema of this version: the number of its newest migration.
+pub(crate) const SCHEMA: i64 = 4;
 
+/// The migrations. Each can run any number of times, so all of them bring any older schema to this one.
 const TABLES: &str = concat!(
     include_str!("../../migrations/0001_shared.postgres.sql"),
     include_str!("../../migrations/0002_outputs.postgres.sql"),
-    include_str!("../../migrations/0003_runs.postgres.sql")
+    include_str!("../../migrations/0003_runs.postgres.sql"),
+    include_str!("../../migrations/0004_usage.postgres.sql")
 );
 
 /// Maximum attempts to create a schema that another instance creates at the same time.
@@ -67,15 +70,17 @@ pub(crate) async fn schema(client: &Client) -> Result<Option<i64>, Error> {
     Ok(schema.map(|schema| schema.get(0)))
 }
 
-/// Creates missing tables. Returns the schema of the database.
+/// Creates missing tables and columns. Returns the schema of the database.
 pub(crate) async fn make_tables(client: &Client) -> Result<i64, Error> {
     let mut made = 0;
     loop {
-        if let Some(schema) = schema(client).await? {
+        if let Some(schema) = schema(client).await?.filter(|schema| *schema >= SCHEMA) {
             return Ok(schema);
         }
         made += 1;
-        match client.batch_execute(&format!("BEGIN;{TABLES}COMMIT")).await {
+        let migrated =
+            format!("UPDATE em_meta SET value = {SCHEMA} WHERE name = 'schema' AND value < {SCHEMA};");
+        match client.batch_execute(&format!("BEGIN;{TABLES}{migrated}COMMIT")).await {
             // `IF NOT EXISTS` does not protect against another transaction that creates the same table.
             Err(error) if made < MAKES && error.code().is_some() => {
                 client.batch_execute("ROLLBACK").await?;
@@ -184,30 +189,31 @@ pub(crate) async fn exchange(
 ) -> Result<Exchanged, Error> {
     let next = if instance.pending.is_empty() { &instance.token } else { &instance.pending };
     let transaction = client.transaction().await?;
+    let known = format!(
+        "UPDATE em_instances SET expires = clock_timestamp() + $3 * interval '1 millisecond', token = $4
+         WHERE id = $1 AND token = $2 AND NOT is_forfeited
+         RETURNING (SELECT count(*) FROM em_instances o WHERE o.expires > clock_timestamp()),
+           (SELECT value FROM em_meta WHERE name = 'key_version'),
+           $5::text::timestamp AT TIME ZONE 'UTC' < clock_timestamp() - interval '{}'",
+        usage::LATE_AFTER
+    );
     let known = transaction
         .query_typed_opt(
-            "UPDATE em_instances SET expires = clock_timestamp() + $3 * interval '1 millisecond', token = $4
-             WHERE id = $1 AND token = $2 AND NOT is_forfeited
-             RETURNING (SELECT count(*) FROM em_instances o WHERE o.expires > clock_timestamp()),
-               (SELECT value FROM em_meta WHERE name = 'key_version')",
+            &known,
             &[
                 (&instance.id, Type::TEXT),
                 (&instance.token, Type::TEXT),
                 (&integer(TENURE_MS), Type::INT8),
                 (next, Type::TEXT),
+                (&due.oldest, Type::TEXT),
             ],
         )
         .await?;
     let Some(known) = known else { return Ok(Exchanged::Unknown) };
     let (instances, keys_version): (i64, i64) = (known.get(0), known.get(1));
+    let is_late = known.get::<_, Option<bool>>(2).unwrap_or(false);
     if let Some(rows) = &due.rows {
-        let names = CALL_COLUMNS.map(|(name, _)| name).join(", ");
-        let columns = CALL_COLUMNS.map(|(name, kind)| format!("{name} {kind}")).join(", ");
-        let sql = format!(
-            "INSERT INTO em_usage (instance, {names}) SELECT $2, {names} FROM json_to_recordset($1::text::json) AS r({columns})
-             ON CONFLICT DO NOTHING"
-        );
-        transaction.execute_typed(&sql, &[(rows, Type::TEXT), (&instance.id, Type::TEXT)]).await?;
+        usage::record(&transaction, &instance.id, rows, is_late).await?;
     }
     let granted = shares(&transaction, instance, due, natural(instances)).await?;
     transaction.commit().await?;

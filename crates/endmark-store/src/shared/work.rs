@@ -11,8 +11,7 @@ use tokio_postgres::Client;
 
 use super::connect::{Unconnected, connect, of_database};
 use super::database::{self, Exchanged, Registered};
-use super::outputs;
-use super::{State, locked};
+use super::{State, locked, outputs, usage};
 use crate::engine::journal::{self, Due, Instance, ShareRequest, uploads};
 use crate::error::StoreError;
 
@@ -28,8 +27,8 @@ const PAUSE: Duration = Duration::from_millis(pace::PAUSE_MS);
 const UPLOAD_DELAY: Duration = Duration::from_millis(250);
 /// Pause after a failed upload.
 const UPLOAD_PAUSE: Duration = Duration::from_secs(5);
-/// How often expired outputs and summaries are deleted from the database.
-const DELETION_INTERVAL: Duration = Duration::from_mins(10);
+/// How often the database is tidied: calls are summed, and expired records deleted.
+const TIDYING_INTERVAL: Duration = Duration::from_mins(1);
 /// Maximum time of one transaction.
 const DEADLINE: Duration = Duration::from_secs(8);
 /// Pause after a failure.
@@ -61,7 +60,7 @@ struct Worker {
     renewed_token: Instant,
     uploaded: Instant,
     next_upload: Instant,
-    next_deletion: Instant,
+    next_tidying: Instant,
     /// The oldest window of a rate limit that was not deleted.
     rates_since: String,
 }
@@ -78,7 +77,7 @@ pub(crate) async fn run(state: Arc<State>, instance: Instance, started: mpsc::Se
         renewed_token: now,
         uploaded: now,
         next_upload: now,
-        next_deletion: now,
+        next_tidying: now,
         rates_since: String::new(),
     };
     // A new journal has no keys yet: without them the first clients would be rejected.
@@ -234,7 +233,7 @@ impl Worker {
         is_due
     }
 
-    /// Uploads outputs and summaries, and deletes expired ones now and then. Returns whether there is more to upload.
+    /// Uploads outputs and summaries, and tidies the database now and then. Returns whether there is more to upload.
     /// Failures concern them alone: budgets and rows go on, and report a lost connection themselves.
     async fn keep_outputs(&mut self, has_uploads: bool) -> bool {
         let (now, is_waiting) = (Instant::now(), locked(&self.state.requests).is_waiting());
@@ -248,7 +247,7 @@ impl Worker {
         let Some(client) = &mut self.client else { return false };
         let (writer, address) = (&self.state.writer, &self.state.address);
         let failed = |error: tokio_postgres::Error| address.statement_failed(&error);
-        let deletes = now >= self.next_deletion;
+        let tidies = now >= self.next_tidying;
         let work = async {
             let mut is_more = false;
             if has_uploads {
@@ -256,7 +255,7 @@ impl Worker {
                 let incomplete = outputs::upload(client, &due).await.map_err(failed)?;
                 is_more = writer.write(move |session| uploads::note(session, &due, &incomplete)).await?;
             }
-            let has_expired = deletes && outputs::delete_expired(client).await.map_err(failed)?;
+            let has_expired = tidies && tidy(client).await.map_err(failed)?;
             Ok::<_, StoreError>((is_more, has_expired))
         };
         let outcome = tokio::time::timeout(DEADLINE, work).await;
@@ -265,13 +264,13 @@ impl Worker {
         }
         match outcome.unwrap_or_else(|_| Err(self.state.timed_out())) {
             Ok((is_more, has_expired)) => {
-                if deletes && !has_expired {
-                    self.next_deletion = now + DELETION_INTERVAL;
+                if tidies && !has_expired {
+                    self.next_tidying = now + TIDYING_INTERVAL;
                 }
                 is_more
             }
             Err(error) => {
-                tracing::warn!(%error, "kept outputs and summaries wait in the journal: they cannot be uploaded now");
+                tracing::warn!(%error, "kept outputs and summaries wait in the journal, and old rows in the database: neither can be written now");
                 self.next_upload = now + UPLOAD_PAUSE;
                 false
             }
@@ -376,6 +375,13 @@ impl State {
         let error = self.address.failed(unconnected.detail);
         if unconnected.is_final { Failure::Final(error) } else { Failure::Lost(error) }
     }
+}
+
+/// Sums calls, and deletes what expired: a part of it. Returns whether there is more.
+async fn tidy(client: &mut Client) -> Result<bool, tokio_postgres::Error> {
+    let mut is_more = usage::sum_step(client).await?;
+    is_more |= outputs::delete_expired(client).await?;
+    Ok(is_more)
 }
 
 /// Returns a name that no other instance has.

@@ -1,10 +1,12 @@
 //! Every upstream call has one row when it is over, however it ends.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
 use endmark_store::{
-    Billing, CallSettled, CallStarted, NoSecrets, Purpose, Store, StoreLocation, Tokens, UsageRow,
+    Billing, CallClass, CallSettled, CallStarted, CallSums, Dimension, Estimate, NoSecrets, Purpose, Reader,
+    Store, StoreLocation, Summed, Tokens, UsageRow, counted, shared_sums,
 };
 
 use crate::place::Place;
@@ -16,6 +18,7 @@ over_both_stores! {
     rows_wait_while_the_database_is_locked_and_are_all_there_afterwards,
     old_calls_are_forgotten,
     counts_beside_a_call_are_kept_and_forgotten_with_it,
+    sums_are_those_of_all_calls,
 }
 
 fn started(request_id: &str, call: u32) -> CallStarted {
@@ -175,5 +178,121 @@ async fn counts_beside_a_call_are_kept_and_forgotten_with_it(place: &Place) {
     for table in ["usage_cache_writes", "usage_billing"] {
         let sql = format!("SELECT count(*) FROM {table}");
         assert_eq!(left.query_row(&sql, [], |row| row.get::<_, i64>(0)).unwrap(), 0, "{table}");
+    }
+}
+
+/// Makes one of many different calls. The bits of the number determine its fields.
+async fn varied(store: &Store, nth: u32, number: u32) {
+    let is = |bit: u32| number >> bit & 1 == 1;
+    let started = CallStarted {
+        session: if is(0) { "5e55" } else { "0th3r" }.to_owned(),
+        credential: is(1).then(|| "c4ed".to_owned()),
+        model: if is(2) { "DeepSeek-chat" } else { "m" }.to_owned(),
+        mode: if is(3) { "off".into() } else { "auto".into() },
+        // A call every five hours, over some days.
+        started_ms: 1_793_491_200_000 + u64::from(number % 31) * 17_999_000,
+        ..started(&format!("em_{nth}_{number}"), 1 + (number >> 4 & 1))
+    };
+    let open = store.recorder(NoSecrets).open_call(started).await;
+    open.settle(CallSettled {
+        answered_model: is(5).then(|| "m-2".to_owned()),
+        ending: if is(6) { "interrupted".into() } else { "clean".into() },
+        verdict: is(7).then_some(if is(8) { "cut".into() } else { "whole".into() }),
+        tokens: Tokens {
+            prompt: is(9).then(|| u64::from(number) * 7 % 600_000),
+            output: is(10).then_some(40),
+            cached: is(11).then_some(99),
+            cache_written: is(12).then_some(30),
+            cache_written_1h: is(13).then_some(10),
+            reasoning: is(14).then_some(15),
+            total: None,
+        },
+        estimate: is(15).then_some(Estimate { prompt: 200_001, output: 6 }),
+        billing: Billing {
+            tier: is(16).then(|| "flex".to_owned()),
+            web_searches: u64::from(is(17)),
+            ..Billing::default()
+        },
+        ..settled()
+    });
+}
+
+type Sums = BTreeMap<(String, String, CallClass), CallSums>;
+
+fn add(sums: &mut Sums, summed: &Summed<'_>) {
+    let place = (summed.at[..10].to_owned(), summed.key.to_owned(), summed.class.clone());
+    let sum = sums.entry(place).or_default();
+    *sum = sum.and(summed.sums);
+}
+
+/// Returns the sums that the store knows, and the calls that are billed apart.
+async fn known(location: &StoreLocation, by: Dimension, since: &str, until: &str) -> (Sums, Vec<UsageRow>) {
+    let mut sums = Sums::new();
+    if let Some(shared) = shared_sums(location, by, since, until).await.unwrap() {
+        shared.iter().for_each(|summed| add(&mut sums, &summed));
+        return (sums, shared.billed_apart);
+    }
+    let reader = Reader::open(location).unwrap();
+    reader.sums((by, None), since, until, |summed| add(&mut sums, summed)).unwrap();
+    (sums, reader.calls_billed_apart(None, since, until).unwrap())
+}
+
+async fn sums_are_those_of_all_calls(place: &Place) {
+    let (location, other) = (place.location(), place.other_location());
+    for phase in 0..2 {
+        let stores = [&location, &other].map(|location| Store::open(location).unwrap());
+        for bit in 0..18_u32 {
+            for number in [1 << bit, !(1_u32 << bit) & 0x3_FFFF, (1 << bit) * 5 + 0x600] {
+                varied(&stores[bit as usize % 2], phase * 100 + bit, number + phase).await;
+            }
+        }
+        for store in stores {
+            store.close().await;
+        }
+        check_sums(place).await;
+        // From here on calls of that time are in the sums: an instance sums calls before it closes.
+        Store::open(&location).unwrap().close().await;
+        check_sums(place).await;
+    }
+}
+
+async fn check_sums(place: &Place) {
+    let location = place.location();
+    let mut calls = rows(&location);
+    if place.is_shared() {
+        calls.extend(rows(&place.other_location()));
+    }
+    calls.sort_by(|one, other| one.request_id.cmp(&other.request_id));
+    for (since, until) in [
+        ("0000-01-01 00:00:00", "9999-12-31 23:59:59"),
+        ("2026-11-02 00:00:00", "2026-11-05 00:00:00"),
+        ("2026-11-02 09:00:00", "2026-11-04 21:00:00"),
+        ("2026-11-03 01:00:00", "2026-11-03 23:00:00"),
+        ("2026-11-03 23:00:00", "2026-11-04 07:00:00"),
+    ] {
+        let within = |call: &&UsageRow| (since..until).contains(&call.started_at.as_str());
+        let apart = calls.iter().filter(within).filter(|call| call.billing != Billing::default());
+        for by in [Dimension::Nothing, Dimension::Key, Dimension::Session] {
+            let mut expected = Sums::new();
+            for call in calls.iter().filter(within) {
+                let (class, sums) = counted(call);
+                let key = match by {
+                    Dimension::Nothing => "",
+                    Dimension::Key => call.credential.as_deref().unwrap_or_default(),
+                    Dimension::Session => &call.session,
+                };
+                add(&mut expected, &Summed { at: &call.started_at, key, class: &class, sums: &sums });
+            }
+            let (sums, mut billed_apart) = known(&location, by, since, until).await;
+            let differing: Vec<_> =
+                expected.iter().filter(|(place, sum)| sums.get(place) != Some(sum)).collect();
+            assert_eq!(
+                (sums.len(), differing),
+                (expected.len(), vec![]),
+                "{by:?} from {since} until {until}"
+            );
+            billed_apart.sort_by(|one, other| one.request_id.cmp(&other.request_id));
+            assert!(apart.clone().eq(&billed_apart), "{by:?} from {since} until {until}");
+        }
     }
 }

@@ -1,0 +1,349 @@
+//! Rows of calls in the database, and their sums over all instances: statements that write, sum and read them.
+
+use std::fmt::Write as _;
+
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Error, Row, Transaction};
+
+use super::database;
+use crate::calls::{Billing, Estimate, Tokens, UsageRow};
+use crate::counted::{CallClass, CallSums, INTERRUPTED, MINUTE_EDGES, PROMPT_EDGES};
+use crate::engine::integers::natural;
+use crate::engine::journal::CALL_COLUMNS;
+use crate::engine::{Dimension, Summed};
+use crate::error::StoreError;
+use crate::location::StoreLocation;
+use crate::store::Store;
+
+/// Rows that one transaction sums: other work waits for some tens of milliseconds.
+const SUMMED_AT_ONCE: i64 = 5_000;
+
+/// Age at which calls are summed. It exceeds [`LATE_AFTER`] by more than any transaction takes.
+const SUMMED_AFTER: &str = "60 minutes";
+
+/// Age from which a call that is reported is late.
+pub(super) const LATE_AFTER: &str = "30 minutes";
+
+/// Largest number of tokens that counts in one call: the arithmetic of the database fails where it overflows.
+const MOST: i64 = 1 << 40;
+
+/// The columns of a class, in the order of the key of `em_usage_sums`.
+const CLASS: &str = "upstream, purpose, model, answered_model, kinds, above_tokens, from_minute";
+
+/// Sums of the calls of all instances that share a database.
+#[derive(Debug, Default)]
+pub struct SharedSums {
+    sums: Vec<(String, String, CallClass, CallSums)>,
+    /// The calls among them whose price cannot be derived from sums of tokens.
+    pub billed_apart: Vec<UsageRow>,
+}
+
+impl SharedSums {
+    /// Returns the sums by day, key and class.
+    pub fn iter(&self) -> impl Iterator<Item = Summed<'_>> {
+        self.sums.iter().map(|(at, key, class, sums)| Summed { at, key, class, sums })
+    }
+}
+
+/// Reads the sums of all calls that began from `since` on and before `until` (`YYYY-MM-DD HH:MM:SS`, UTC). Returns `None`
+/// for a store that is not shared.
+///
+/// # Errors
+/// [`StoreError`] if the database cannot be reached or fails.
+pub async fn shared_sums(
+    location: &StoreLocation,
+    by: Dimension,
+    since: &str,
+    until: &str,
+) -> Result<Option<SharedSums>, StoreError> {
+    let Some(address) = location.postgres() else { return Ok(None) };
+    let client = address.connect().await?;
+    let failed = |error: Error| address.statement_failed(&error);
+    let schema = database::schema(&client).await.map_err(failed)?.unwrap_or(0);
+    address.check_schema(schema)?;
+    if schema < database::SCHEMA {
+        return Err(address.failed("it has no tables of this version: start a gateway, which makes them"));
+    }
+    sums(&client, by, since, until).await.map(Some).map_err(failed)
+}
+
+impl Store {
+    /// Does the same as [`shared_sums`], but returns an error at once while the database fails.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database cannot be reached or fails.
+    pub async fn shared_sums(
+        &self,
+        by: Dimension,
+        since: &str,
+        until: &str,
+    ) -> Result<Option<SharedSums>, StoreError> {
+        let Some(shared) = &self.shared else { return Ok(None) };
+        shared.look_up(async |client| sums(client, by, since, until).await).await.map(Some)
+    }
+}
+
+/// Writes rows that are not there yet, an array of JSON objects. Rows that come late, when the sums may contain other
+/// calls of their time, are summed at once if they do.
+pub(super) async fn record(
+    transaction: &Transaction<'_>,
+    instance: &str,
+    rows: &str,
+    is_late: bool,
+) -> Result<(), Error> {
+    let names = CALL_COLUMNS.map(|(name, _)| name).join(", ");
+    let columns = CALL_COLUMNS.map(|(name, kind)| format!("{name} {kind}")).join(", ");
+    let insert = format!(
+        "INSERT INTO em_usage (instance, {names})
+         SELECT $2, {names} FROM json_to_recordset($1::text::json) AS r({columns}) ON CONFLICT DO NOTHING"
+    );
+    let values: [(&(dyn ToSql + Sync), Type); 2] = [(&rows, Type::TEXT), (&instance, Type::TEXT)];
+    if !is_late {
+        return transaction.execute_typed(&insert, &values).await.map(|_| ());
+    }
+    // The lock keeps another instance from summing this time until these rows are committed.
+    let until = "SELECT value FROM em_meta WHERE name = 'summed_until' FOR SHARE";
+    let until: i64 = transaction.query_typed_one(until, &[]).await?.get(0);
+    let summed = format!("(SELECT * FROM added WHERE started_at < {}) AS u", moment("$3"));
+    let sql = format!("WITH added AS ({insert} RETURNING *) {}", add_to_sums(&summed));
+    let [rows, instance] = values;
+    transaction.execute_typed(&sql, &[rows, instance, (&until, Type::INT8)]).await.map(|_| ())
+}
+
+/// Sums the next calls that no sum contains, once they are so old that few of their time are missing. Returns whether
+/// there may be more.
+pub(super) async fn sum_step(client: &mut Client) -> Result<bool, Error> {
+    let transaction = client.transaction().await?;
+    // The lock makes instances that sum at the same time, or write late rows, follow each other.
+    let from = "SELECT value FROM em_meta WHERE name = 'summed_until' FOR UPDATE";
+    let from: i64 = transaction.query_typed_one(from, &[]).await?.get(0);
+    let next = format!(
+        "SELECT count(*), (extract(epoch FROM max(started_at)) * 1000)::bigint + 1 FROM (
+           SELECT started_at FROM em_usage WHERE started_at >= {}
+             AND started_at < (SELECT clock_timestamp() - interval '{SUMMED_AFTER}') ORDER BY started_at LIMIT $2) AS next",
+        moment("$1")
+    );
+    let next =
+        transaction.query_typed_one(&next, &[(&from, Type::INT8), (&SUMMED_AT_ONCE, Type::INT8)]).await?;
+    let (count, until): (i64, Option<i64>) = (next.get(0), next.get(1));
+    let Some(until) = until else { return Ok(false) };
+    let calls = format!(
+        "(SELECT * FROM em_usage WHERE started_at >= {} AND started_at < {}) AS u",
+        moment("$1"),
+        moment("$2")
+    );
+    transaction.execute_typed(&add_to_sums(&calls), &[(&from, Type::INT8), (&until, Type::INT8)]).await?;
+    let note = "UPDATE em_meta SET value = $1 WHERE name = 'summed_until'";
+    transaction.execute_typed(note, &[(&until, Type::INT8)]).await?;
+    transaction.commit().await?;
+    Ok(count == SUMMED_AT_ONCE)
+}
+
+/// Returns the SQL of a time in milliseconds since 1970.
+fn moment(milliseconds: &str) -> String {
+    format!("to_timestamp({milliseconds} / 1000.0)")
+}
+
+/// Returns the statement that adds rows of `em_usage` to the sums. They are locked in the order of their key.
+fn add_to_sums(source: &str) -> String {
+    let counts = CallSums::COLUMNS.join(", ");
+    let grown =
+        CallSums::COLUMNS.iter().map(|count| format!("{count} = em_usage_sums.{count} + excluded.{count}"));
+    format!(
+        "INSERT INTO em_usage_sums (day, credential, {CLASS}, {counts})
+         SELECT day, credential, {CLASS}, {} FROM ({}) AS counted
+         GROUP BY day, credential, {CLASS} ORDER BY day, credential, {CLASS}
+         ON CONFLICT (day, credential, {CLASS}) DO UPDATE SET {}",
+        totals(),
+        counted(source),
+        grown.collect::<Vec<_>>().join(", ")
+    )
+}
+
+/// Returns the sums of the columns with counts.
+fn totals() -> String {
+    let total = |count: &&str| format!("sum({count})::bigint");
+    CallSums::COLUMNS.iter().map(total).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the query for the class and the counts of each row of `em_usage` in a source. It states in SQL what
+/// [`counted`](crate::counted) states in Rust; a story compares both.
+fn counted(source: &str) -> String {
+    let mut above_tokens = "CASE".to_owned();
+    for edge in PROMPT_EDGES.iter().rev() {
+        // Writing to a text cannot fail.
+        let _ = write!(above_tokens, " WHEN prompt > {edge} THEN {edge}");
+    }
+    let mut from_minute = "CASE".to_owned();
+    for (word, edges) in MINUTE_EDGES {
+        for edge in edges.iter().rev() {
+            let _ = write!(
+                from_minute,
+                " WHEN minute >= {edge} AND strpos(lower(model || ' ' || answered_model), '{word}') > 0 THEN {edge}"
+            );
+        }
+    }
+    let known = |column: &str| format!("least(coalesce({column}, 0), most)");
+    let is_plain = "prompt - cached - cache_write - cache_write_1h";
+    format!(
+        "SELECT *,
+           (plain_prompt > 0)::int * 32 + (cached > 0)::int * 16 + (cache_write > 0)::int * 8 + (cache_write_1h > 0)::int * 4
+             + (plain_completion > 0)::int * 2 + (reasoning > 0)::int AS kinds,
+           ({above_tokens} ELSE 0 END)::bigint AS above_tokens, ({from_minute} ELSE 0 END)::int AS from_minute
+         FROM (SELECT *, greatest({is_plain}, 0) AS plain_prompt, greatest(completion - reasoning, 0) AS plain_completion
+           FROM (SELECT *, greatest(cache_written - cache_write_1h, 0) AS cache_write
+             FROM (SELECT (started_at AT TIME ZONE 'UTC')::date AS day, session,
+                 coalesce(credential, '') AS credential, upstream, purpose, model, coalesce(answered_model, '') AS answered_model,
+                 (floor(extract(epoch FROM started_at) / 60)::bigint % 1440)::int AS minute,
+                 1 AS calls, (call = 1)::int AS requests,
+                 (verdict IS NOT NULL)::int AS judged, coalesce((verdict = 'cut')::int, 0) AS cut,
+                 (verdict IS NULL AND ending <> '{INTERRUPTED}' AND mode <> 'off')::int AS without_reply,
+                 (ending = '{INTERRUPTED}')::int AS interrupted, (prompt_tokens IS NULL)::int AS unreported,
+                 {reported_prompt} AS reported_prompt, {reported_output} AS reported_output,
+                 {prompt} AS prompt, {completion} AS completion, {cached} AS cached, {written} AS cache_written,
+                 {written_1h} AS cache_write_1h, {reasoning} AS reasoning,
+                 (most > 0 AND (prompt_tokens IS NULL OR output_tokens IS NULL))::int AS estimated
+               FROM (SELECT *, CASE WHEN coalesce(prompt_tokens, output_tokens, estimated_prompt) IS NULL THEN 0
+                   ELSE {MOST} END AS most
+                 FROM {source}) AS billed) AS known) AS written) AS plain",
+        reported_prompt = known("prompt_tokens"),
+        reported_output = known("output_tokens"),
+        prompt = known("prompt_tokens, estimated_prompt"),
+        completion = known("output_tokens, estimated_output"),
+        cached = known("cached_tokens"),
+        written = known("cache_written_tokens"),
+        written_1h = known("cache_written_1h_tokens"),
+        reasoning = known("reasoning_tokens"),
+    )
+}
+
+const SINCE: &str = "($1::text::timestamp AT TIME ZONE 'UTC')";
+const UNTIL: &str = "($2::text::timestamp AT TIME ZONE 'UTC')";
+
+async fn sums(client: &Client, by: Dimension, since: &str, until: &str) -> Result<SharedSums, Error> {
+    // PostgreSQL has no year 0.
+    let since = since.max("0001-01-01 00:00:00");
+    let span: [(&(dyn ToSql + Sync), Type); 2] = [(&since, Type::TEXT), (&until, Type::TEXT)];
+    // Before the sums, so that each of these calls is also in the sums.
+    let billed_apart = client.query_typed(&billed_apart(), &span).await?;
+    let rows = client.query_typed(&sums_between(by), &span).await?;
+    Ok(SharedSums {
+        sums: rows.iter().map(summed).collect(),
+        billed_apart: billed_apart.iter().map(call_of).collect(),
+    })
+}
+
+/// Returns the query for the sums of a span. Whole days come from the table of sums, and the rest row by row: the ends of
+/// the span, and calls that no sum contains yet. Sessions are in no sum.
+fn sums_between(by: Dimension) -> String {
+    let first = "($1::text::timestamp + interval '1 day' - interval '1 millisecond')::date";
+    let last = "$2::text::timestamp::date";
+    let begins = |day: &str| format!("({day}::timestamp AT TIME ZONE 'UTC')");
+    let (first_begins, last_begins) = (begins(first), begins(last));
+    let counts = CallSums::COLUMNS.join(", ");
+    let key = match by {
+        Dimension::Nothing => "''",
+        Dimension::Session => "session",
+        Dimension::Key => "credential",
+    };
+    let columns = format!("day, {key} AS key, {CLASS}, {counts}");
+    let calls = |from: &str, until: &str| {
+        format!("SELECT * FROM em_usage WHERE started_at >= {from} AND started_at < {until}")
+    };
+    let counted_of =
+        |calls: &str| format!("SELECT {columns} FROM ({}) AS c", counted(&format!("({calls}) AS u")));
+    let parts = if by == Dimension::Session {
+        counted_of(&calls(SINCE, UNTIL))
+    } else {
+        let summed_until = moment("(SELECT value FROM em_meta WHERE name = 'summed_until')");
+        let rest = [
+            calls(SINCE, &format!("least({UNTIL}, {first_begins})")),
+            calls(&format!("greatest({first_begins}, {summed_until})"), &last_begins),
+            calls(&format!("greatest({first_begins}, {last_begins})"), UNTIL),
+        ];
+        format!(
+            "SELECT {columns} FROM em_usage_sums WHERE day >= {first} AND day < {last} UNION ALL {}",
+            counted_of(&rest.join(" UNION ALL "))
+        )
+    };
+    format!(
+        "SELECT to_char(day::timestamp, 'YYYY-MM-DD'), key, {CLASS}, {} FROM ({parts}) AS parts GROUP BY day, key, {CLASS}",
+        totals()
+    )
+}
+
+fn summed(row: &Row) -> (String, String, CallClass, CallSums) {
+    let class = CallClass {
+        upstream: row.get(2),
+        purpose: row.get(3),
+        model: row.get(4),
+        answered_model: row.get(5),
+        kinds: u8::try_from(row.get::<_, i32>(6)).unwrap_or(0),
+        above_tokens: natural(row.get(7)),
+        from_minute: u16::try_from(row.get::<_, i32>(8)).unwrap_or(0),
+    };
+    let mut counts = [0; CallSums::COLUMNS.len()];
+    for (column, count) in counts.iter_mut().enumerate() {
+        *count = natural(row.get(9 + column));
+    }
+    (row.get(0), row.get(1), class, CallSums::of_counts(counts))
+}
+
+/// Returns the query for calls whose price cannot be derived from sums of tokens.
+fn billed_apart() -> String {
+    format!(
+        "SELECT request_id, call, purpose, session, credential, upstream, format, model, answered_model, streamed, mode,
+           to_char(started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS'),
+           to_char(ended_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS'), http_status, ending, stop, verdict, cut_kind,
+           prompt_tokens, output_tokens, cached_tokens, cache_written_tokens, cache_written_1h_tokens, reasoning_tokens,
+           total_tokens, tier, prompt_audio_tokens, cached_audio_tokens, output_audio_tokens, web_searches, sent_bytes,
+           received_bytes, estimated_prompt, estimated_output, first_byte_ms, total_ms
+         FROM em_usage WHERE web_searches IS NOT NULL AND started_at >= {SINCE} AND started_at < {UNTIL}"
+    )
+}
+
+fn call_of(row: &Row) -> UsageRow {
+    let count = |column: usize| row.get::<_, Option<i64>>(column).map(natural);
+    let amount = |column: usize| count(column).unwrap_or(0);
+    UsageRow {
+        request_id: row.get(0),
+        call: u32::try_from(row.get::<_, i32>(1)).unwrap_or(0),
+        purpose: row.get(2),
+        session: row.get(3),
+        credential: row.get(4),
+        upstream: row.get(5),
+        format: row.get(6),
+        model: row.get(7),
+        answered_model: row.get(8),
+        streamed: row.get(9),
+        mode: row.get(10),
+        started_at: row.get(11),
+        ended_at: row.get(12),
+        http_status: row.get::<_, Option<i32>>(13).and_then(|status| status.try_into().ok()),
+        ending: row.get(14),
+        stop: row.get(15),
+        verdict: row.get(16),
+        cut_kind: row.get(17),
+        tokens: Tokens {
+            prompt: count(18),
+            output: count(19),
+            cached: count(20),
+            cache_written: count(21),
+            cache_written_1h: count(22),
+            reasoning: count(23),
+            total: count(24),
+        },
+        billing: Billing {
+            tier: row.get(25),
+            prompt_audio: amount(26),
+            cached_audio: amount(27),
+            completion_audio: amount(28),
+            web_searches: amount(29),
+        },
+        sent_bytes: amount(30),
+        received_bytes: count(31),
+        estimate: count(32).zip(count(33)).map(|(prompt, output)| Estimate { prompt, output }),
+        first_byte_ms: row.get(34),
+        total_ms: row.get(35),
+    }
+}
