@@ -46,3 +46,6 @@ CREATE TABLE IF NOT EXISTS em_usage_sums (
   PRIMARY KEY (day, credential, upstream, purpose, model, answered_model, kinds, above_tokens, from_minute));
 
 INSERT INTO em_meta (name, value) VALUES ('summed_until', 0) ON CONFLICT DO NOTHING;
+
+-- Budgets whose window ends. Those that ended long ago are deleted.
+CREATE INDEX IF NOT EXISTS em_budgets_by_span ON em_budgets (span) WHERE span <> 'ever';

@@ -83,6 +83,6 @@ pub use runs::{
 };
 pub use scrub::{NoSecrets, Scrub};
 pub use shared::address::{PostgresAddress, PostgresAddressError};
-pub use shared::inspect::{DatabaseState, SharedBudgets, forfeit_instance, inspect_database};
-pub use shared::usage::{SharedSums, shared_sums};
+pub use shared::inspect::{DatabaseState, SharedBudgets, forfeit_instance, inspect_database, shared_sums};
+pub use shared::usage::SharedSums;
 pub use store::Store;

@@ -11,6 +11,7 @@ pub(crate) mod closings;
 pub(crate) mod connect;
 pub(crate) mod copying;
 pub(crate) mod database;
+mod deletion;
 pub(crate) mod inspect;
 mod lookup;
 pub(crate) mod outputs;
@@ -23,7 +24,7 @@ pub(crate) mod work;
 use std::fmt;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -70,6 +71,8 @@ pub(crate) struct State {
     keys_checked_ms: AtomicU64,
     /// Whether outputs or summaries were kept since the last upload.
     has_uploads: AtomicBool,
+    /// Days for which the database keeps rows and ended budgets, while older ones are to be deleted; otherwise 0.
+    keep_days: AtomicU32,
     is_closing: AtomicBool,
     writer: Arc<Writer>,
     leases: Arc<Leases>,
@@ -97,6 +100,7 @@ impl Shared {
             keys_version: AtomicI64::new(instance.keys_version),
             keys_checked_ms: AtomicU64::new(0),
             has_uploads: AtomicBool::new(false),
+            keep_days: AtomicU32::new(0),
             is_closing: AtomicBool::new(false),
             writer,
             leases,
@@ -185,6 +189,11 @@ impl Shared {
         let checked_ms = self.state.keys_checked_ms.load(Ordering::Acquire);
         let age = Duration::from_millis(self.state.clock.now_ms().saturating_sub(checked_ms));
         if age > stale_after || self.keys_version() < 0 { Err(self.state.unreachable()) } else { Ok(()) }
+    }
+
+    /// Has rows and ended budgets that are older than this deleted from the database soon.
+    pub(crate) fn forget_after(&self, days: u32) {
+        self.state.keep_days.store(days, Ordering::Release);
     }
 
     /// Reports what is left to the database, and returns unspent shares. The thread ends soon after.

@@ -8,8 +8,8 @@ use endmark_context::budget::Unit;
 use crate::budgets::Raised;
 use crate::engine::journal::Instance;
 use crate::engine::{
-    self, BUSY_TIMEOUT, LogFilter, Reader, Session, budgets, compactions, cuts, journal, outputs, recoveries,
-    runs, sums, usage,
+    self, BUSY_TIMEOUT, Dimension, LogFilter, Reader, Session, budgets, compactions, cuts, journal, outputs,
+    recoveries, runs, sums, usage,
 };
 use crate::error::StoreError;
 use crate::late::Late;
@@ -22,6 +22,7 @@ use crate::records::{Condition, Health, Leftover, LogRow, Recovery};
 use crate::refusals::{Refusals, RefusedRequest};
 use crate::scrub::Scrub;
 use crate::shared::publisher::Publisher;
+use crate::shared::usage::SharedSums;
 use crate::shared::work::random;
 use crate::shared::{self, Shared, database};
 use crate::writer::{QUEUE, Tuning, Writer};
@@ -180,7 +181,8 @@ impl Store {
     }
 
     /// Deletes cut replies with their pieces, upstream calls and runs older than `keep_days`, and outputs whose own
-    /// retention is over. Returns the number of deleted rows.
+    /// retention is over. Returns the number of deleted rows. In a shared database, calls and ended budgets are deleted
+    /// soon after.
     pub async fn forget_after(&self, keep_days: u32) -> Result<u64, StoreError> {
         let mut forgotten = self.writer.write(move |session| recoveries::forget(session, keep_days)).await?;
         forgotten += self.writer.write(|session| outputs::forget(session)).await?;
@@ -193,6 +195,11 @@ impl Store {
             }
         }
         self.writer.write(|session| budgets::forget(session)).await?;
+        if let Some(shared) = &self.shared {
+            shared.forget_after(keep_days);
+            let day = usage::first_kept_day(keep_days);
+            self.writer.write(move |session| journal::forget_ended(session, &day)).await?;
+        }
         self.writer.write(|session| sums::forget_classes(session)).await?;
         if let Some(shared) = &self.shared
             && keep_days > 0
@@ -280,6 +287,21 @@ impl Store {
         let read = tokio::task::spawn_blocking(move || work(&Reader::open(&location)?));
         // The task is not cancelled: an error is a panic, reported where it happened, or the end of the runtime.
         read.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Reads sums as [`shared_sums`](crate::shared_sums) does, with an error at once while the database fails.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database cannot be reached or fails.
+    pub async fn shared_sums(
+        &self,
+        by: Dimension,
+        since: &str,
+        until: &str,
+    ) -> Result<Option<SharedSums>, StoreError> {
+        let Some(shared) = &self.shared else { return Ok(None) };
+        let sums = shared.look_up(async |client| crate::shared::usage::sums(client, by, since, until).await);
+        sums.await.map(Some)
     }
 
     /// Opens a reader on the same file. It and all its methods block.

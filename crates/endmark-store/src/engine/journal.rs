@@ -449,6 +449,19 @@ fn apply_to_session(connection: &Connection, share: &GrantedShare) -> rusqlite::
              WHERE scope = 'session' AND subject = ?1 AND window = ?2 AND unit = ?3 AND (extra, is_closed) <> (?4, ?5)",
         )?
         .execute(params![key.subject, key.window, unit, amount(*extra), is_closed])?;
+=======
+/// Deletes shares of budgets whose day or month ended before this day, as the database does, unless something is to be
+/// reported of them.
+pub(crate) fn forget_ended(connection: &Connection, day: &str) -> Result<(), Fault> {
+    connection.execute(
+        "DELETE FROM journal_shares WHERE window < ?1
+           AND (length(window) = 10 OR length(window) = 7 AND window < substr(?1, 1, 7))
+           AND granted <= coalesce((SELECT spent FROM budgets b WHERE b.scope = journal_shares.scope
+             AND b.subject = journal_shares.subject AND b.window = journal_shares.window AND b.unit = journal_shares.unit), 0)
+           AND NOT EXISTS (SELECT 1 FROM journal_changes c WHERE c.scope = journal_shares.scope
+             AND c.subject = journal_shares.subject AND c.window = journal_shares.window AND c.unit = journal_shares.unit)",
+        [day],
+    )?;
     Ok(())
 }
 

@@ -4,8 +4,10 @@ use rusqlite::{Connection, ErrorCode, Statement, ToSql, params};
 
 use crate::calls::{Billing, Call, CallStarted, Estimate, Tokens, UsageRow};
 use crate::counted::INTERRUPTED;
-use crate::engine::integers::integer;
+use crate::engine::integers::{integer, natural};
 use crate::engine::moment::utc;
+use crate::engine::outputs::{SECONDS_A_DAY, unix_seconds};
+use crate::engine::sums::Grain;
 use crate::engine::{Fault, Recorded, budgets, sums};
 use crate::ledger::encoding::clipped;
 
@@ -203,6 +205,12 @@ fn record_estimate(
         )?
         .execute(params![clipped(&started.request_id), started.call, integer(prompt), integer(output)])?;
     Ok(())
+}
+
+/// Returns the first day (`YYYY-MM-DD`, UTC) of which a shared database keeps rows for `keep_days` days.
+pub(crate) fn first_kept_day(keep_days: u32) -> String {
+    let kept = unix_seconds().saturating_sub(i64::from(keep_days) * SECONDS_A_DAY);
+    Grain::Day.of(&utc(natural(kept).saturating_mul(1_000))).to_owned()
 }
 
 /// Deletes a batch of calls that began more than `keep_days` days ago. Returns how many; 0 when none is left.

@@ -6,8 +6,10 @@ use endmark_context::budget::Unit;
 use tokio_postgres::Client;
 
 use super::address::PostgresAddress;
-use super::database;
+use super::usage::SharedSums;
+use super::{database, usage};
 use crate::budgets::{BudgetRow, Raised};
+use crate::engine::Dimension;
 use crate::error::StoreError;
 use crate::location::StoreLocation;
 
@@ -85,6 +87,28 @@ pub async fn forfeit_instance(location: &StoreLocation, id: &str) -> Result<bool
     };
     let mut client = address.connect().await?;
     database::forfeit(&mut client, id).await.map_err(|error| address.statement_failed(&error))
+}
+
+/// Reads the sums of all calls that began from `since` on and before `until` (`YYYY-MM-DD HH:MM:SS`, UTC). Returns `None`
+/// for a store that is not shared.
+///
+/// # Errors
+/// [`StoreError`] if the database cannot be reached or fails.
+pub async fn shared_sums(
+    location: &StoreLocation,
+    by: Dimension,
+    since: &str,
+    until: &str,
+) -> Result<Option<SharedSums>, StoreError> {
+    let Some(address) = location.postgres() else { return Ok(None) };
+    let client = address.connect().await?;
+    let failed = |error: tokio_postgres::Error| address.statement_failed(&error);
+    let schema = database::schema(&client).await.map_err(failed)?.unwrap_or(0);
+    address.check_schema(schema)?;
+    if schema < database::SCHEMA {
+        return Err(address.failed("it has no tables of this version: start a gateway, which makes them"));
+    }
+    usage::sums(&client, by, since, until).await.map(Some).map_err(failed)
 }
 
 /// The budgets in a shared database, for an operator who looks at them or raises one of a session.

@@ -5,15 +5,11 @@ use std::fmt::Write as _;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row, Transaction};
 
-use super::database;
 use crate::calls::{Billing, Estimate, Tokens, UsageRow};
 use crate::counted::{CallClass, CallSums, INTERRUPTED, MINUTE_EDGES, PROMPT_EDGES};
 use crate::engine::integers::natural;
 use crate::engine::journal::CALL_COLUMNS;
 use crate::engine::{Dimension, Summed};
-use crate::error::StoreError;
-use crate::location::StoreLocation;
-use crate::store::Store;
 
 /// Rows that one transaction sums: other work waits for some tens of milliseconds.
 const SUMMED_AT_ONCE: i64 = 5_000;
@@ -42,44 +38,6 @@ impl SharedSums {
     /// Returns the sums by day, key and class.
     pub fn iter(&self) -> impl Iterator<Item = Summed<'_>> {
         self.sums.iter().map(|(at, key, class, sums)| Summed { at, key, class, sums })
-    }
-}
-
-/// Reads the sums of all calls that began from `since` on and before `until` (`YYYY-MM-DD HH:MM:SS`, UTC). Returns `None`
-/// for a store that is not shared.
-///
-/// # Errors
-/// [`StoreError`] if the database cannot be reached or fails.
-pub async fn shared_sums(
-    location: &StoreLocation,
-    by: Dimension,
-    since: &str,
-    until: &str,
-) -> Result<Option<SharedSums>, StoreError> {
-    let Some(address) = location.postgres() else { return Ok(None) };
-    let client = address.connect().await?;
-    let failed = |error: Error| address.statement_failed(&error);
-    let schema = database::schema(&client).await.map_err(failed)?.unwrap_or(0);
-    address.check_schema(schema)?;
-    if schema < database::SCHEMA {
-        return Err(address.failed("it has no tables of this version: start a gateway, which makes them"));
-    }
-    sums(&client, by, since, until).await.map(Some).map_err(failed)
-}
-
-impl Store {
-    /// Does the same as [`shared_sums`], but returns an error at once while the database fails.
-    ///
-    /// # Errors
-    /// [`StoreError`] if the database cannot be reached or fails.
-    pub async fn shared_sums(
-        &self,
-        by: Dimension,
-        since: &str,
-        until: &str,
-    ) -> Result<Option<SharedSums>, StoreError> {
-        let Some(shared) = &self.shared else { return Ok(None) };
-        shared.look_up(async |client| sums(client, by, since, until).await).await.map(Some)
     }
 }
 
@@ -220,7 +178,13 @@ fn counted(source: &str) -> String {
 const SINCE: &str = "($1::text::timestamp AT TIME ZONE 'UTC')";
 const UNTIL: &str = "($2::text::timestamp AT TIME ZONE 'UTC')";
 
-async fn sums(client: &Client, by: Dimension, since: &str, until: &str) -> Result<SharedSums, Error> {
+/// Reads the sums of all calls that began from `since` on and before `until` (`YYYY-MM-DD HH:MM:SS`, UTC).
+pub(crate) async fn sums(
+    client: &Client,
+    by: Dimension,
+    since: &str,
+    until: &str,
+) -> Result<SharedSums, Error> {
     // PostgreSQL has no year 0.
     let since = since.max("0001-01-01 00:00:00");
     let span: [(&(dyn ToSql + Sync), Type); 2] = [(&since, Type::TEXT), (&until, Type::TEXT)];

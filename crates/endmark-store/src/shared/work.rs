@@ -11,8 +11,9 @@ use tokio_postgres::Client;
 
 use super::connect::{Unconnected, connect, of_database};
 use super::database::{self, Exchanged, Registered};
-use super::{State, locked, outputs, usage};
+use super::{State, deletion, locked, outputs, usage};
 use crate::engine::journal::{self, Due, Instance, ShareRequest, uploads};
+use crate::engine::usage::first_kept_day;
 use crate::error::StoreError;
 
 /// How often the instance checks for changed keys and reports that it is alive.
@@ -247,7 +248,8 @@ impl Worker {
         let Some(client) = &mut self.client else { return false };
         let (writer, address) = (&self.state.writer, &self.state.address);
         let failed = |error: tokio_postgres::Error| address.statement_failed(&error);
-        let tidies = now >= self.next_tidying;
+        let keep_days = self.state.keep_days.load(Ordering::Acquire);
+        let tidies = now >= self.next_tidying || keep_days > 0;
         let work = async {
             let mut is_more = false;
             if has_uploads {
@@ -255,7 +257,7 @@ impl Worker {
                 let incomplete = outputs::upload(client, &due).await.map_err(failed)?;
                 is_more = writer.write(move |session| uploads::note(session, &due, &incomplete)).await?;
             }
-            let has_expired = tidies && tidy(client).await.map_err(failed)?;
+            let has_expired = tidies && tidy(client, keep_days).await.map_err(failed)?;
             Ok::<_, StoreError>((is_more, has_expired))
         };
         let outcome = tokio::time::timeout(DEADLINE, work).await;
@@ -266,11 +268,14 @@ impl Worker {
             Ok((is_more, has_expired)) => {
                 if tidies && !has_expired {
                     self.next_tidying = now + TIDYING_INTERVAL;
+                    // Unless it was requested again meanwhile.
+                    let requested = &self.state.keep_days;
+                    let _ = requested.compare_exchange(keep_days, 0, Ordering::AcqRel, Ordering::Acquire);
                 }
                 is_more
             }
             Err(error) => {
-                tracing::warn!(%error, "kept outputs and summaries wait in the journal, and old rows in the database: neither can be written now");
+                tracing::warn!(%error, "cannot upload kept outputs and summaries, or sum and delete old rows of the database, now");
                 self.next_upload = now + UPLOAD_PAUSE;
                 false
             }
@@ -378,9 +383,12 @@ impl State {
 }
 
 /// Sums calls, and deletes what expired: a part of it. Returns whether there is more.
-async fn tidy(client: &mut Client) -> Result<bool, tokio_postgres::Error> {
+async fn tidy(client: &mut Client, keep_days: u32) -> Result<bool, tokio_postgres::Error> {
     let mut is_more = usage::sum_step(client).await?;
     is_more |= outputs::delete_expired(client).await?;
+    if keep_days > 0 {
+        is_more |= deletion::delete_before(client, &first_kept_day(keep_days)).await?;
+    }
     Ok(is_more)
 }
 

@@ -313,6 +313,8 @@ pub(super) const ROOMS: &[(&str, Rooms)] = &[
             "writer",
             "shared::clock",
             "shared::connect",
+            "shared::deletion",
+            "shared::usage",
             "shared::database",
             "shared::copying",
             "shared::inspect",

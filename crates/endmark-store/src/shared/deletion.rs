@@ -1,0 +1,52 @@
+//! Deletes old rows of calls and ended budgets from the database, a batch at a time.
+
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Error, Row};
+
+use crate::engine::integers::integer;
+
+/// Maximum rows of calls, or budgets, that one step deletes.
+const MAX_DELETED: i64 = 1_000;
+
+/// Deletes some of the rows of calls, sums and budgets of the days before this one (`YYYY-MM-DD`, UTC). Returns whether
+/// there may be more. Several instances may do this at once: each row is deleted by one of them.
+pub(crate) async fn delete_before(client: &mut Client, day: &str) -> Result<bool, Error> {
+    let limits: [(&(dyn ToSql + Sync), Type); 2] = [(&day, Type::TEXT), (&MAX_DELETED, Type::INT8)];
+    // A day at a time. A day that has no sums any more is in no report, and its rows follow.
+    let sums = "DELETE FROM em_usage_sums WHERE day =
+                  (SELECT min(day) FROM em_usage_sums WHERE day < $1::text::date)";
+    let sums = client.execute_typed(sums, &limits[..1]).await?;
+    let key = "started_at, request_id, call";
+    let calls = format!(
+        "DELETE FROM em_usage WHERE ({key}) IN
+           (SELECT {key} FROM em_usage WHERE started_at < $1::text::timestamp AT TIME ZONE 'UTC' ORDER BY {key} LIMIT $2)"
+    );
+    let calls = client.execute_typed(&calls, &limits).await?;
+    let budgets = ended_budgets(client, &limits).await?;
+    Ok(sums > 0 || [calls, budgets].iter().any(|deleted| integer(*deleted) == MAX_DELETED))
+}
+
+/// Deletes budgets whose day or month ended before a day and of which nothing is granted that was not spent. If an
+/// instance reports costs of one afterwards, the budget is there again, until the next deletion.
+async fn ended_budgets(client: &mut Client, limits: &[(&(dyn ToSql + Sync), Type)]) -> Result<u64, Error> {
+    let transaction = client.transaction().await?;
+    // Windows of minutes are rate limits, which are deleted sooner. The lock keeps reports of these budgets out.
+    let ended = "SELECT scope, subject, span, unit FROM em_budgets
+                 WHERE span <> 'ever' AND span < $1 AND (length(span) = 10 OR length(span) = 7 AND span < left($1, 7))
+                   AND committed = spent
+                 ORDER BY scope, subject, span, unit LIMIT $2 FOR UPDATE";
+    let ended = transaction.query_typed(ended, limits).await?;
+    let columns =
+        [0, 1, 2, 3].map(|column| ended.iter().map(|row: &Row| row.get(column)).collect::<Vec<String>>());
+    let keys = columns.each_ref().map(|column| (column as &(dyn ToSql + Sync), Type::TEXT_ARRAY));
+    for table in ["em_shares", "em_budgets"] {
+        let sql = format!(
+            "DELETE FROM {table} WHERE (scope, subject, span, unit) IN (SELECT * FROM unnest($1, $2, $3, $4))"
+        );
+        if !ended.is_empty() {
+            transaction.execute_typed(&sql, &keys).await?;
+        }
+    }
+    transaction.commit().await?;
+    Ok(ended.len() as u64)
+}
