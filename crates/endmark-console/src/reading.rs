@@ -57,26 +57,23 @@ pub(crate) async fn usage(
     query: &Query,
 ) -> Result<(UsageReport, UsageKey), Failure> {
     let by = by(query.text("by"))?;
-    let (since, until) = (query.owned("since"), query.owned("until"));
-    let models = Arc::clone(&console.models);
-    let read = store.read(move |reader| {
-        let moment = |typed: Option<String>, ever: &str| match typed {
-            Some(typed) => span::moment(reader, &typed),
-            None => Ok(ever.to_owned()),
-        };
-        let (since, until) = match (moment(since, EVER.0), moment(until, EVER.1)) {
-            (Ok(since), Ok(until)) => (since, until),
-            (Err(error), _) | (_, Err(error)) => return Ok(Err(error)),
-        };
-        UsageReport::read(reader, by, &since, &until, &models).map(Ok)
-    });
-    match read.await? {
-        Ok(report) => Ok((report, by)),
-        Err(MomentError::Store(error)) => Err(error.into()),
-        Err(error @ MomentError::Unusable(_)) => Err(Failure::BadRequest(format!(
+    let moment = |name: &str, ever: &str| match query.text(name) {
+        Some(typed) => span::moment(typed),
+        None => Ok(ever.to_owned()),
+    };
+    let bad = |error: MomentError| {
+        Failure::BadRequest(format!(
             "{error}: write a day, as in `2026-11-01`, or a number with m, h, d or w after it, as in `7d`"
-        ))),
+        ))
+    };
+    let (since, until) = (moment("since", EVER.0).map_err(bad)?, moment("until", EVER.1).map_err(bad)?);
+    let of_all = store.shared_sums(by.dimension(), &since, &until).await;
+    if let Ok(Some(sums)) = &of_all {
+        return Ok((UsageReport::of_all(sums, by, &console.models), by));
     }
+    let models = Arc::clone(&console.models);
+    let report = store.read(move |reader| UsageReport::read(reader, by, &since, &until, &models)).await?;
+    Ok((UsageReport { this_gateway_alone: of_all.is_err(), ..report }, by))
 }
 
 fn by(typed: Option<&str>) -> Result<UsageKey, Failure> {
@@ -258,7 +255,10 @@ pub(crate) async fn session(
 ) -> Result<session::SessionReport, Failure> {
     let (id, models) = (percent_decoded(id), Arc::clone(&console.models));
     let asked = id.clone();
-    let found = store.read(move |reader| session::SessionReport::read(reader, &asked, &models)).await?;
+    let mut found = store.read(move |reader| session::SessionReport::read(reader, &asked, &models)).await?;
+    if let Some(found) = &mut found {
+        found.usage.this_gateway_alone = store.location().postgres().is_some();
+    }
     found.ok_or_else(|| Failure::NotFound(format!("nothing is recorded of a session `{id}`")))
 }
 

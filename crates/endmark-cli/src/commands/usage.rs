@@ -7,19 +7,17 @@ use endmark_config::models;
 use endmark_console::reports::span::{self, MomentError};
 use endmark_console::reports::usage::{EVER, UsageReport};
 use endmark_failure::CommandError;
-use endmark_store::Reader;
+use endmark_store::{Reader, StoreError, runtime, shared_sums};
 
 use crate::arguments::usage::Usage as Arguments;
-use crate::context::{Context, report_warnings};
+use crate::context::{Context, configuration_warnings, this_gateway_alone};
 use crate::view::answer::{Answer, to_data};
 
-/// Reads the ledger and sums it.
+/// Sums the calls of the store, or of all gateways that share the database.
 pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, CommandError> {
     let effective = context.configuration(arguments.store.overrides())?;
-    let failed = |error| CommandError::of_store(&error);
-    let reader = Reader::open(&effective.settings.files.store).map_err(failed)?;
     let moment = |typed: &Option<String>, ever: &str| match typed {
-        Some(typed) => moment(&reader, typed),
+        Some(typed) => span::moment(typed).map_err(|error| bad_moment(&error)),
         None => Ok(ever.to_owned()),
     };
     let (since, until) = (moment(&arguments.since, EVER.0)?, moment(&arguments.until, EVER.1)?);
@@ -28,24 +26,37 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, Co
         return Err(CommandError::input("empty_period", message, "Write the earlier one after `--since`."));
     }
     let models = models(&effective.settings);
-    let by = arguments.by.key();
-    let report = UsageReport::read(&reader, by, &since, &until, &models).map_err(failed)?;
+    let (by, location) = (arguments.by.key(), &effective.settings.files.store);
+    let mut warnings = configuration_warnings(&effective);
+    let of_file = || -> Result<UsageReport, StoreError> {
+        UsageReport::read(&Reader::open(location)?, by, &since, &until, &models)
+    };
+    let report = if location.postgres().is_some() {
+        match runtime::block_on(shared_sums(location, by.dimension(), &since, &until))? {
+            Ok(sums) => UsageReport::of_all(&sums.unwrap_or_default(), by, &models),
+            Err(error) => {
+                warnings
+                    .push(this_gateway_alone(&format!("these are the calls of this gateway alone: {error}")));
+                // Without a journal, the database's error is the reason.
+                let report = of_file().map_err(|_| CommandError::of_store(&error))?;
+                UsageReport { this_gateway_alone: true, ..report }
+            }
+        }
+    } else {
+        of_file().map_err(|error| CommandError::of_store(&error))?
+    };
     let text = if arguments.csv {
         csv::text(by, &report.rows)
     } else {
         text::text(by, &report.rows, &report.total, models.as_of(), context.terminal.tables())
     };
-    Ok(Answer::yes(to_data(&report)?, text).with_warnings(report_warnings(&effective)))
+    Ok(Answer::yes(to_data(&report)?, text).with_warnings(warnings))
 }
 
-/// Parses a day (`2026-11-24`) or a time span before now (`7d`) into the store's form of a moment.
-fn moment(reader: &Reader, typed: &str) -> Result<String, CommandError> {
-    span::moment(reader, typed).map_err(|error| match error {
-        MomentError::Store(error) => CommandError::of_store(&error),
-        MomentError::Unusable(_) => CommandError::input(
-            "bad_moment",
-            error.to_string(),
-            "Write a day, as in `--since 2026-11-01`, or a number with m, h, d or w after it, as in `--since 7d`.",
-        ),
-    })
+fn bad_moment(error: &MomentError) -> CommandError {
+    CommandError::input(
+        "bad_moment",
+        error.to_string(),
+        "Write a day, as in `--since 2026-11-01`, or a number with m, h, d or w after it, as in `--since 7d`.",
+    )
 }

@@ -53,6 +53,7 @@ mod shared;
 mod shared_faults;
 mod shared_outputs;
 mod shared_runs;
+mod shared_usage;
 mod sim;
 mod stitch;
 mod store_copy;

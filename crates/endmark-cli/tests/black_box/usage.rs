@@ -19,7 +19,7 @@ async fn ask(served: &Served, model: &str, mode: &str, limit: u32) -> Value {
     reply.json()["usage"].clone()
 }
 
-fn row<'a>(data: &'a Value, by: &str, key: &str) -> &'a Value {
+pub(crate) fn row<'a>(data: &'a Value, by: &str, key: &str) -> &'a Value {
     let rows = data["rows"].as_array().unwrap();
     rows.iter().find(|row| row[by] == key).unwrap_or_else(|| panic!("no {by} {key} in {data}"))
 }
@@ -195,29 +195,37 @@ fn what_is_summed_while_it_is_served_is_what_the_calls_come_to() {
     });
 }
 
+/// The models of [`replies_billed_apart`].
+pub(crate) const BILLED_APART: [&str; 6] =
+    ["gpt-5", "gpt-5", "gpt-5", "gemini-2.5-flash", "gemini-2.5-flash", "mine"];
+
+/// Replies with tiers, audio and searches.
+pub(crate) fn replies_billed_apart() -> Script {
+    let reply = |model: &str, usage: Value, tier: &str| {
+        let mut reply = chat_reply(TEXT, "stop", (1_000, 20));
+        (reply["model"], reply["service_tier"]) = (json!(model), json!(tier));
+        reply["usage"].as_object_mut().unwrap().extend(usage.as_object().unwrap().clone());
+        Answer::json(200, &reply)
+    };
+    let audio = json!({"prompt_tokens_details": {"audio_tokens": 500}});
+    let search = json!({"server_tool_use": {"web_search_requests": 3}});
+    Script::new()
+        .then(reply("gpt-5", json!({}), "default"))
+        .then(reply("gpt-5", json!({}), "flex"))
+        .then(reply("gpt-5", json!({}), "priority"))
+        .then(reply("gemini-2.5-flash", audio, "default"))
+        .then(reply("gemini-2.5-flash", search.clone(), "default"))
+        .then(reply("mine", search, "default"))
+}
+
 #[test]
 fn tiers_audio_and_searches_have_their_price_in_the_sums_too() {
     in_runtime(async {
-        let reply = |model: &str, usage: Value, tier: &str| {
-            let mut reply = chat_reply(TEXT, "stop", (1_000, 20));
-            (reply["model"], reply["service_tier"]) = (json!(model), json!(tier));
-            reply["usage"].as_object_mut().unwrap().extend(usage.as_object().unwrap().clone());
-            Answer::json(200, &reply)
-        };
-        let audio = json!({"prompt_tokens_details": {"audio_tokens": 500}});
-        let search = json!({"server_tool_use": {"web_search_requests": 3}});
-        let script = Script::new()
-            .then(reply("gpt-5", json!({}), "default"))
-            .then(reply("gpt-5", json!({}), "flex"))
-            .then(reply("gpt-5", json!({}), "priority"))
-            .then(reply("gemini-2.5-flash", audio, "default"))
-            .then(reply("gemini-2.5-flash", search.clone(), "default"))
-            .then(reply("mine", search, "default"));
-        let upstream = Upstream::start(script).await;
+        let upstream = Upstream::start(replies_billed_apart()).await;
         let prices = "[prices.mine]\ninput = 1\noutput = 0\n";
         let place = Place::new().with_file("endmark.toml", prices);
         let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
-        for model in ["gpt-5", "gpt-5", "gpt-5", "gemini-2.5-flash", "gemini-2.5-flash", "mine"] {
+        for model in BILLED_APART {
             ask(&served, model, "auto", 500).await;
         }
         assert_eq!(served.end("-TERM").0, Some(0));

@@ -106,6 +106,7 @@ pub(super) fn table(report: &UsageReport) -> Markup {
         }
     };
     html! {
+        @if report.this_gateway_alone { p.muted { "These are the calls of this gateway alone." } }
         (scroll(&format!("Calls by {}", report.by), &rows))
         @if report.rows.len() > MAX_ROWS { p.muted.small { "Of " (report.rows.len()) " rows " (MAX_ROWS) " are shown." } }
     }

@@ -1,18 +1,14 @@
 //! Moments and spans of time, as people type them.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use endmark_context::Day;
-use endmark_store::{Reader, StoreError};
+use endmark_store::utc;
 
 /// Error of a text that is not a moment.
 #[derive(Debug, thiserror::Error)]
-pub enum MomentError {
-    /// It is neither a day nor a span.
-    #[error("`{0}` is no day and no span of time")]
-    Unusable(String),
-    /// The store's clock cannot be read.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
+#[error("`{0}` is no day and no span of time")]
+pub struct MomentError(String);
 
 /// Parses the seconds of a span: `90m`, `12h`, `7d`, `4w`. Returns `None` for any other text, or an empty span.
 ///
@@ -38,13 +34,14 @@ pub fn seconds(typed: &str) -> Option<u64> {
 /// Converts a day (`2026-11-24`) or a span before now (`7d`) to the store's form.
 ///
 /// # Errors
-/// [`MomentError`] if it is neither, or the store's clock cannot be read.
-pub fn moment(reader: &Reader, typed: &str) -> Result<String, MomentError> {
+/// [`MomentError`] if it is neither.
+pub fn moment(typed: &str) -> Result<String, MomentError> {
     if Day::parse(typed).is_some() {
         return Ok(format!("{typed} 00:00:00"));
     }
-    let seconds = seconds(typed).ok_or_else(|| MomentError::Unusable(typed.to_owned()))?;
-    Ok(reader.before(seconds)?)
+    let seconds = seconds(typed).ok_or_else(|| MomentError(typed.to_owned()))?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    Ok(utc(now.saturating_sub(seconds).saturating_mul(1_000)))
 }
 
 #[cfg(test)]

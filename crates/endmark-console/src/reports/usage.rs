@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use endmark_context::{Model, Models, Moment, Tokens, dollars, rounded};
-use endmark_store::{Billing, CallClass, CallSums, Dimension, Reader, StoreError, Summed, UsageRow, counted};
+use endmark_store::{
+    Billing, CallClass, CallSums, Dimension, Reader, SharedSums, StoreError, Summed, UsageRow, counted,
+};
 use serde::{Serialize, Serializer};
 
 /// A moment before every row, and one after it.
@@ -42,6 +44,15 @@ impl UsageKey {
             Self::Purpose => "purpose",
         }
     }
+
+    /// The dimension by which the store sums calls for it.
+    pub fn dimension(self) -> Dimension {
+        match self {
+            Self::Session => Dimension::Session,
+            Self::Key => Dimension::Key,
+            Self::Model | Self::Upstream | Self::Day | Self::Purpose => Dimension::Nothing,
+        }
+    }
 }
 
 /// Sums of calls, with all of them together.
@@ -57,6 +68,8 @@ pub struct UsageReport {
     pub total: Total,
     /// The day that the table of prices is from.
     pub prices_as_of: String,
+    /// Whether the calls of other gateways that share the database are missing.
+    pub this_gateway_alone: bool,
 }
 
 impl UsageReport {
@@ -71,12 +84,14 @@ impl UsageReport {
         until: &str,
         models: &Models,
     ) -> Result<Self, StoreError> {
-        let dimension = match by {
-            UsageKey::Session => Dimension::Session,
-            UsageKey::Key => Dimension::Key,
-            UsageKey::Model | UsageKey::Upstream | UsageKey::Day | UsageKey::Purpose => Dimension::Nothing,
-        };
-        Self::sum(reader, by, (dimension, None), (since, until), models)
+        Self::sum(reader, by, (by.dimension(), None), (since, until), models)
+    }
+
+    /// Prices the sums of all gateways that share a database, which were read in the key's dimension.
+    pub fn of_all(sums: &SharedSums, by: UsageKey, models: &Models) -> Self {
+        let mut priced = Sums::new(by, models);
+        sums.iter().for_each(|summed| priced.add(&summed));
+        Self::of(priced, &sums.billed_apart)
     }
 
     /// Sums all calls of a session, by model.
@@ -99,11 +114,16 @@ impl UsageReport {
         let session = if of.0 == Dimension::Session { of.1 } else { None };
         let billed_apart = reader.calls_billed_apart(session, since, until)?;
         reader.sums(of, since, until, |summed| sums.add(summed))?;
-        for call in &billed_apart {
+        Ok(Self::of(sums, &billed_apart))
+    }
+
+    fn of(mut sums: Sums<'_>, billed_apart: &[UsageRow]) -> Self {
+        for call in billed_apart {
             sums.correct(call);
         }
+        let (by, prices_as_of) = (sums.by.name(), sums.models.as_of().to_owned());
         let (rows, total) = sums.finish();
-        Ok(Self { by: by.name(), rows, total, prices_as_of: models.as_of().to_owned() })
+        Self { by, rows, total, prices_as_of, this_gateway_alone: false }
     }
 }
 

@@ -449,7 +449,9 @@ fn apply_to_session(connection: &Connection, share: &GrantedShare) -> rusqlite::
              WHERE scope = 'session' AND subject = ?1 AND window = ?2 AND unit = ?3 AND (extra, is_closed) <> (?4, ?5)",
         )?
         .execute(params![key.subject, key.window, unit, amount(*extra), is_closed])?;
-=======
+    Ok(())
+}
+
 /// Deletes shares of budgets whose day or month ended before this day, as the database does, unless something is to be
 /// reported of them.
 pub(crate) fn forget_ended(connection: &Connection, day: &str) -> Result<(), Fault> {

@@ -1,0 +1,93 @@
+//! `usage` over PostgreSQL: the calls of all gateways, on any machine.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use testkit::{Postgres, Request, Upstream};
+
+use crate::run::Place;
+use crate::serve::{Served, in_runtime};
+use crate::shared::place;
+use crate::usage::{BILLED_APART, replies_billed_apart, row};
+
+async fn ask(served: &Served, key: &str, model: &str) -> u16 {
+    let body = json!({"model": model, "messages": [{"role": "user", "content": "Count."}]});
+    let request = Request::post(served.address, "/v1/chat/completions");
+    request.header("authorization", &format!("Bearer {key}")).json(&body).send().await.read().await.status
+}
+
+fn usage(place: &Place, by: &str) -> Value {
+    place.run(&["usage", "--by", by, "--json"]).envelope()
+}
+
+#[test]
+fn every_machine_reports_the_calls_of_all_gateways_at_what_they_cost() {
+    let Some(mut postgres) = Postgres::start() else { return };
+    in_runtime(async move {
+        let upstream = Upstream::start(replies_billed_apart()).await;
+        let places = [(); 2].map(|()| {
+            let more = "require_key = true\nadmin_key = \"a-long-admin-key-0123456789\"\n[prices.mine]\ninput = 1\noutput = 0";
+            place(&postgres, &upstream, more)
+        });
+        let keys =
+            ["team-a", "team-b"].map(|name| places[0].run(&["keys", "add", name]).output.trim().to_owned());
+        let served = [0, 1].map(|index| Served::start(&places[index], &[]));
+        // Each gateway has calls of each key.
+        for (nth, model) in BILLED_APART.iter().enumerate() {
+            assert_eq!(ask(&served[nth % 2], &keys[nth / 3], model).await, 200);
+        }
+        let begin = Instant::now();
+        while usage(&places[0], "model")["data"]["total"]["calls"] != 6 {
+            assert!(begin.elapsed() < Duration::from_secs(10), "{}", usage(&places[0], "model"));
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        for place in &places {
+            let answer = usage(place, "model");
+            assert_eq!(
+                (&answer["warnings"], &answer["data"]["this_gateway_alone"]),
+                (&json!([]), &json!(false))
+            );
+            let data = &answer["data"];
+            // As on one machine: the standard price, half of it, and twice as much.
+            assert_eq!(row(data, "model", "gpt-5")["usd"], "0.005075000");
+            assert_eq!(row(data, "model", "gemini-2.5-flash")["usd"], "0.106050000");
+            let mine = row(data, "model", "mine");
+            assert_eq!((&mine["usd"], &mine["unpriced_calls"]), (&Value::Null, &json!(1)));
+            let by_key = usage(place, "key")["data"].clone();
+            assert_eq!(row(&by_key, "key", "key:team-a")["usd"], "0.005075000");
+            assert_eq!(row(&by_key, "key", "key:team-b")["usd_at_least"], "0.106050000");
+            for by in ["key", "session", "day", "upstream", "purpose"] {
+                assert_eq!(usage(place, by)["data"]["total"], data["total"], "{by}");
+            }
+        }
+        for served in &served {
+            let of_console = Request::get(served.address, "/endmark/api/usage?by=model&since=1d");
+            let of_console = of_console
+                .header("authorization", "Bearer a-long-admin-key-0123456789")
+                .send()
+                .await
+                .read()
+                .await;
+            assert_eq!(of_console.json(), usage(&places[0], "model")["data"]);
+        }
+        // Without the database, each gateway has its own calls, and a machine without a journal has none.
+        postgres.stop();
+        let alone = usage(&places[0], "model");
+        assert_eq!(
+            (&alone["data"]["total"]["calls"], &alone["data"]["this_gateway_alone"]),
+            (&json!(3), &json!(true))
+        );
+        assert_eq!(alone["warnings"][0]["code"], "THIS_GATEWAY_ALONE", "{alone}");
+        let page = Request::get(served[1].address, "/endmark/usage")
+            .header("authorization", "Bearer a-long-admin-key-0123456789");
+        let page = String::from_utf8(page.send().await.read().await.body).unwrap();
+        assert!(page.contains("the calls of this gateway alone"), "{page}");
+        let elsewhere = Place::new().with_variable("ENDMARK_STORE", &postgres.url());
+        let run = elsewhere.with_variable("ENDMARK_JOURNAL", "missing.db").run(&["usage"]);
+        assert!(run.code != 0 && run.errors.contains("check that PostgreSQL runs there"), "{}", run.errors);
+        postgres.start_again();
+        let elsewhere = Place::new().with_variable("ENDMARK_STORE", &postgres.url());
+        let elsewhere = elsewhere.with_variable("ENDMARK_JOURNAL", "missing.db");
+        assert_eq!(usage(&elsewhere, "model")["data"]["total"]["calls"], 6);
+    });
+}
