@@ -12,7 +12,7 @@ CREATE TABLE IF NOT EXISTS em_instances (
   expires timestamptz NOT NULL);
 
 -- Budgets over all instances. `extra` was added to the configured limit.
--- `closed_by` is the request with the closing call of the session, if it had one. `committed` is the sum over shares of `granted`, or of `spent` where that is more.
+-- `committed` is the sum over shares of `granted`, or of `spent` where that is more.
 CREATE TABLE IF NOT EXISTS em_budgets (
   scope text NOT NULL,
   subject text NOT NULL,
@@ -22,7 +22,6 @@ CREATE TABLE IF NOT EXISTS em_budgets (
   committed bigint NOT NULL DEFAULT 0,
   is_tight boolean NOT NULL DEFAULT false,
   extra bigint NOT NULL DEFAULT 0,
-  closed_by text NOT NULL DEFAULT '',
   PRIMARY KEY (scope, subject, span, unit));
 
 CREATE TABLE IF NOT EXISTS em_shares (

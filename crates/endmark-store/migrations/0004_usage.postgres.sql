@@ -1,4 +1,4 @@
--- Counts that have a price of their own, and sums of calls. The file can be run any number of times. It uses no triggers, sequences,
+-- Counts that have a price of their own, sums of calls, and closing calls. The file can be run any number of times. It uses no triggers, sequences,
 -- foreign keys or functions of its own.
 
 -- `cache_written_1h_tokens` is a part of `cache_written_tokens`. The other counts are NULL unless one of them, or the tier, changes
@@ -9,6 +9,9 @@ ALTER TABLE em_usage ADD COLUMN IF NOT EXISTS prompt_audio_tokens bigint;
 ALTER TABLE em_usage ADD COLUMN IF NOT EXISTS cached_audio_tokens bigint;
 ALTER TABLE em_usage ADD COLUMN IF NOT EXISTS output_audio_tokens bigint;
 ALTER TABLE em_usage ADD COLUMN IF NOT EXISTS web_searches bigint;
+
+-- The request with the closing call of the session, if it had one.
+ALTER TABLE em_budgets ADD COLUMN IF NOT EXISTS closed_by text NOT NULL DEFAULT '';
 
 -- Calls whose price cannot be derived from sums of tokens. Most calls are not among them.
 CREATE INDEX IF NOT EXISTS em_usage_billed_apart ON em_usage (started_at) WHERE web_searches IS NOT NULL;
