@@ -1,4 +1,4 @@
-//! Points clients at a gateway: what each needs, and their configuration files, which are edited in place.
+//! Connects clients to a gateway: the settings that each client needs, and edits of its configuration file.
 
 mod address;
 mod client;

@@ -1,4 +1,4 @@
-//! What agents' hooks run: the guard, the cap, the ledger and the findings protocol, answered in each agent's format.
+//! The commands that agents' hooks run: guard, cap, ledger and findings protocol, answered in each agent's format.
 
 mod agent;
 mod attempts;

@@ -1,4 +1,4 @@
-//! What Endmark does for agents: their settings, hooks and MCP servers, and a gateway for each run.
+//! Features for agents: their settings, hooks and MCP servers, and a gateway for each run.
 
 pub mod clients;
 pub mod hooks;

@@ -1,4 +1,4 @@
-//! Between an MCP client and its server, line by line: results of tools are capped, and kept in full. (CX-5)
+//! A proxy between an MCP client and its server. Tool results are capped, and stored in full (CX-5).
 
 mod messages;
 mod read_tool;

@@ -1,5 +1,5 @@
-//! `run --through`: a gateway for each run, on a free port of the loopback address, with a key and a budget of its
-//! own. (CX-7)
+//! `run --through`: a gateway for each run, on a free port of the loopback address, with its own key and budget
+//! (CX-7).
 
 mod agents;
 mod files;
@@ -25,14 +25,14 @@ use endmark_wire::provider::Provider;
 use tempfile::NamedTempFile;
 use tokio::task::JoinHandle;
 
-/// How often to check whether the last call of an agent that ended is recorded.
+/// How many times to check whether the last call of an ended agent is recorded.
 const LOOKS_FOR_END: u32 = 300;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// From this length on, a key does not occur in the value of a variable by chance.
+/// A key of this length does not occur in a variable's value by chance.
 const MIN_SEARCHED_KEY_BYTES: usize = 16;
 
-/// Starts a gateway for each task that wants one.
+/// Starts a gateway for each task that requests one.
 pub fn open_all(
     environment: &Environment,
     models: &Arc<Models>,
@@ -52,8 +52,9 @@ pub fn open_all(
     Ok(())
 }
 
-/// Protects the memory and the environment of this process from others of its user: the agent has the same user id,
-/// and the providers' keys are here. Root can still read them.
+/// Protects this process's memory and environment from other processes of its user.
+///
+/// The agent has the same user id, but must not read the providers' keys here. Root can still read them.
 fn hide_memory() -> Result<(), CommandError> {
     #[cfg(target_os = "linux")]
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
@@ -61,11 +62,11 @@ fn hide_memory() -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Returns the settings of `serve`, for agents whose keys are in the environment and not in the configuration.
+/// Returns the settings of `serve` for agents with keys in the environment instead of the configuration.
 fn for_runs(environment: &Environment, settings: &Settings) -> Result<Settings, CommandError> {
     let mut settings = settings.clone();
     for upstream in &mut settings.upstreams {
-        // Without configured upstreams, the agents use those of the environment.
+        // Without configured upstreams, the agents use the addresses in the environment.
         if !settings.has_own_upstreams
             && let Some(url) = environment.get(upstream.format.base_url_variable)
         {
@@ -74,7 +75,7 @@ fn for_runs(environment: &Environment, settings: &Settings) -> Result<Settings, 
                 CommandError::input(
                     "invalid_base_url",
                     format!("{variable}: {error}"),
-                    "Correct or unset it.",
+                    "Correct or unset this variable.",
                 )
             })?;
             upstream.base_url = Some(url);
@@ -89,7 +90,7 @@ fn for_runs(environment: &Environment, settings: &Settings) -> Result<Settings, 
     Ok(settings)
 }
 
-/// Returns the variables of this process with a key of the gateway's, or the location of the admin key.
+/// Returns the variables of this process that contain a key of the gateway, or the location of the admin key.
 fn withheld(
     gateway: &endmark_gateway::Settings,
     settings: &Settings,
@@ -106,7 +107,7 @@ fn withheld(
         |value: &str| keys.iter().any(|key| key.len() >= MIN_SEARCHED_KEY_BYTES && value.contains(key));
     let with_key =
         environment.beginning_with("").filter(|(_, value)| has_key(value)).map(|(name, _)| name.to_owned());
-    // Configuration in variables has its keys in them.
+    // Variables may contain configuration with keys.
     let systematic = environment.beginning_with(UPSTREAM_VARIABLES).map(|(name, _)| name.to_owned());
     named.chain(with_key).chain(systematic).chain([ADMIN_KEY_VARIABLE.to_owned()]).collect()
 }
@@ -117,17 +118,17 @@ struct AgentGateway {
     origin: String,
     variables: Vec<(String, OsString)>,
     withheld: Vec<String>,
-    /// The agent's command, with the words that point it here.
+    /// The agent's command, with options that set the gateway's address.
     command: Vec<OsString>,
-    /// The file that those words or variables name, removed with this.
+    /// The file that these options or variables name. It is removed when this is dropped.
     _file: Option<NamedTempFile>,
     server: Arc<Server>,
     serving: JoinHandle<()>,
     store: Store,
     models: Arc<Models>,
-    /// When it was started, in UTC.
+    /// When the gateway was started, in UTC.
     since: String,
-    /// The number of calls that belong to finished attempts.
+    /// The number of calls in finished attempts.
     counted: Cell<u32>,
 }
 
@@ -144,18 +145,15 @@ impl AgentGateway {
             serving.any(|upstream| upstream.api_key.is_some())
         };
         let wanted = agents::providers_of(task.agent);
-        // Other programs that the agent starts find the gateway as well.
+        // Other programs that the agent starts use the gateway, too.
         let reached: Vec<&'static Provider> = Provider::all().into_iter().filter(has_key).collect();
         if !wanted.iter().any(|provider| reached.contains(provider)) {
             let names = wanted.iter().flat_map(|provider| agents::key_variables(provider)).copied();
             return Err(CommandError::input(
                 "missing_key",
+                format!("`{}` cannot use a gateway without a key for its provider", task.agent.name()),
                 format!(
-                    "`{}` cannot go through a gateway: no key for its provider is known",
-                    task.agent.name()
-                ),
-                format!(
-                    "Set {}, or `api_key` in `[upstreams.NAME]`; a login of the agent's own works at its provider alone.",
+                    "Set {}, or `api_key` in `[upstreams.NAME]`; the agent's own login works only at its provider.",
                     names.collect::<Vec<_>>().join(" or ")
                 ),
             ));
@@ -178,7 +176,7 @@ impl AgentGateway {
         let listener = endmark_gateway::listen(settings.gateway.listener.listen).map_err(of_system)?;
         let origin = format!("http://{}", listener.local_addr().map_err(of_system)?);
         let gateway = Gateway::new(gateway_settings, store.clone()).map_err(|error| {
-            let hint = "`endmark config check` looks at everything at once.";
+            let hint = "`endmark config check` reports all problems at once.";
             CommandError::input("unusable_settings", with_causes(&error), hint)
         })?;
         let variables = agents::variables(task, &reached, &origin, &secret, environment);
@@ -188,7 +186,7 @@ impl AgentGateway {
         let server = Server::new(gateway);
         let serving = {
             let server = Arc::clone(&server);
-            // It is never asked to stop: that would close the store, which belongs to the run.
+            // The server is never asked to stop, because that would close the store, which belongs to the run.
             tokio::spawn(async move {
                 let _ = server.serve(listener, std::future::pending()).await;
             })
@@ -216,7 +214,7 @@ impl AgentGateway {
             }
             tokio::time::sleep(BETWEEN_LOOKS).await;
         }
-        // Everything that was queued before is committed by then.
+        // Everything that was queued earlier is committed now.
         self.store.health().await.map_err(|error| error.to_string())?;
         let (identity, since, but_for) =
             (format!("key:{}", self.task), self.since.clone(), self.counted.get());
@@ -275,7 +273,10 @@ impl Drop for AgentGateway {
 }
 
 fn of_system(error: &std::io::Error) -> CommandError {
-    CommandError::Upstream { message: format!("the system does not allow it to run: {error}"), hint: None }
+    CommandError::Upstream {
+        message: format!("the system does not allow the gateway to run: {error}"),
+        hint: None,
+    }
 }
 
 fn now() -> String {

@@ -49,23 +49,23 @@ const FORMATS: [&str; 7] = ["auto", "json", "jsonl", "markdown", "tags", "text",
 
 const ABOUT: &str = "Keeps the work of language-model agents whole";
 const LONG_ABOUT: &str = "\
-Keeps the work of language-model agents whole: notices a reply that was cut off, asks for the rest,
-stitches it on, and says so where that cannot be done with certainty.";
+Keeps the work of language-model agents whole: detects a reply that was cut off, requests the rest,
+joins both, and reports when it cannot do so with certainty.";
 const AFTER: &str = "\
 Examples:
-  endmark demo                                 the whole story in a minute, without account or network
-  endmark serve                                a gateway on 127.0.0.1:4141 that hands out whole replies
+  endmark demo                                 see how it works in a minute, without account or network
+  endmark serve                                a gateway on 127.0.0.1:4141 that delivers whole replies
   endmark detect reply.json                    is this text whole?
   endmark stitch first.json rest.json          join the pieces of a reply
-  make 2>&1 | endmark cap                      what a model should read of it
+  make 2>&1 | endmark cap                      shorten the output for a model
 
-Exit codes: 0 fine; 1 the answer is no; 2 bad usage or invalid input; 3 an upstream failed; 4 the store
+Exit codes: 0 success; 1 negative result; 2 bad usage or invalid input; 3 an upstream failed; 4 the store
 failed; 70 a bug in Endmark; 130 interrupted.";
 
 /// The id of the option `--set`, which [`crate::definition`] adds to every command.
 pub(crate) const SETS: &str = "sets";
 
-/// The command `endmark` as it was typed.
+/// The command line of `endmark`.
 #[derive(Debug, Parser)]
 #[command(name = "endmark", version, about = ABOUT, long_about = LONG_ABOUT, after_help = AFTER)]
 #[command(arg_required_else_help = true, propagate_version = true)]
@@ -76,23 +76,23 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-/// What every command takes.
+/// The options of every command.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// Read this configuration file and no other
+    /// Read only this configuration file
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Set a key of the configuration, as in `resume.mode=on`; can be repeated
+    /// Set a configuration key, as in `resume.mode=on`; can be repeated
     #[arg(id = SETS, long = "set", value_name = "KEY=VALUE")]
     pub(crate) sets: Vec<String>,
-    /// Answer with one JSON envelope on standard output
+    /// Print one JSON envelope on standard output
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Print only the answer and errors
+    /// Print only the result and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Log more; twice for everything
+    /// Log more; repeat it to log everything
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
     /// When to use colours; `auto`: on a terminal, unless `NO_COLOR` is set
@@ -100,7 +100,7 @@ pub(crate) struct Global {
     pub(crate) color: ColorChoice,
 }
 
-/// When to colour.
+/// When to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColorChoice {
     Auto,
@@ -111,7 +111,7 @@ pub(crate) enum ColorChoice {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve the gateway: point a client at it, and its cut replies come out whole
+    /// Serve the gateway: clients connect to it and receive whole replies instead of cut ones
     #[command(after_help = "\
 Examples:
   endmark serve
@@ -119,44 +119,44 @@ Examples:
   endmark serve --listen 0.0.0.0:4141 --set 'allowed_hosts=gateway.example.com' --set limits.requests=200
   endmark serve --set tls.certificate=chain.pem --set tls.key=key.pem
   endmark serve --log json 2>> endmark.log
-  endmark serve --fault cut@20,drop@10%        (rehearse: is your application up to it?)
+  endmark serve --fault cut@20,drop@10%        (rehearsal: can your application handle failures?)
   OPENAI_BASE_URL=http://127.0.0.1:4141/v1 my-agent
 
-Signals: SIGTERM and SIGINT stop it once the replies under way have ended, or [limits] drain_seconds are over; a second
-one stops it at once. SIGHUP reads the configuration again; an invalid one changes nothing and is reported.
-Exit codes: 0 stopped; 1 replies had to be cut off; 2 the configuration or the address cannot be used; 4 the store cannot.")]
+Signals: SIGTERM and SIGINT stop it when the current replies have ended, or after [limits] drain_seconds; a second
+signal stops it at once. SIGHUP reloads the configuration; an invalid one is reported and changes nothing.
+Exit codes: 0 stopped; 1 replies were cut off; 2 the configuration or the address is unusable; 4 the store is unusable.")]
     Serve(Serve),
-    /// Show how cut replies are recovered, next to the replies without Endmark; no account, no network
+    /// Show how cut replies are recovered, next to the replies without Endmark; needs no account and no network
     #[command(after_help = "\
 Examples:
   endmark demo
   endmark demo --json | jq '.data.scenes[].whole'")]
     Demo,
-    /// Is this text whole?
+    /// Check whether a text is whole
     #[command(after_help = "\
 Examples:
   endmark detect reply.json
   curl -s … | endmark detect --format json -
   endmark detect --marker '<<END>>' report.txt
-  endmark detect --complete cut.json | jq .        (what is unfinished is named on standard error)
+  endmark detect --complete cut.json | jq .        (lists the unfinished parts on standard error)
   endmark detect --save-state reply.state < part-1; endmark detect --state reply.state < part-2
   endmark detect --batch < replies.jsonl
 
-Batch: JSON Lines in, {\"id\",\"format\",\"text\"} or {\"id\",\"format\",\"base64\"}; one answer a line, in order.
-With \"complete\":true the answer has \"completed\", the closed text, too; \"lenient\":true is --lenient for one line.
+Batch: reads JSON Lines, {\"id\",\"format\",\"text\"} or {\"id\",\"format\",\"base64\"}; writes one result per line, in order.
+With \"complete\":true the result also has the closed text, \"completed\"; \"lenient\":true is --lenient for one line.
 Exit codes: 0 whole; 1 truncated, malformed or undecided; 2 with --batch: a line was invalid.")]
     Detect(Detect),
-    /// Join the pieces of a reply
+    /// Join the parts of a reply
     #[command(after_help = "\
 Examples:
   endmark stitch first.json rest.json > whole.json
   endmark stitch --from token --format json first.json rest.json
   endmark stitch --batch < pieces.jsonl
 
-Batch: JSON Lines in, {\"id\",\"format\",\"chunks\":[initial, continuation, …],\"from\"}; one answer a line, in order.
-Exit codes: 0 whole; 1 ambiguous, or no verified whole; 2 with --batch: a line was invalid.")]
+Batch: reads JSON Lines, {\"id\",\"format\",\"chunks\":[initial, continuation, …],\"from\"}; writes one result per line, in order.
+Exit codes: 0 whole; 1 ambiguous, or not verified as whole; 2 with --batch: a line was invalid.")]
     Stitch(Stitch),
-    /// Make a tool's output small enough for a model, and report what is left out
+    /// Shorten a tool's output for a model, and report what is left out
     #[command(after_help = "\
 Examples:
   cargo test 2>&1 | endmark cap
@@ -164,13 +164,13 @@ Examples:
   gh api --paginate repos/o/r/issues | endmark cap --max-tokens 5000 --no-store
   endmark cap --batch < outputs.jsonl
 
-Kept are: of a text its head, its tail and the lines that report errors; of a list the first items, unusual ones
-and the last; of a JSON document its structure. The value itself states what is missing. docs/cap.md has the rules.
-Batch: JSON Lines in, {\"id\",\"format\",\"text\"} or {\"id\",\"format\",\"base64\"}, with \"max_chars\", \"max_bytes\" or
-\"max_tokens\", \"max_items\" and \"keep\"; one answer a line, in order.
-Exit codes: 0 capped, or small enough; 2 the limits leave no room, or the value is not of the named format.")]
+Endmark keeps the beginning, the end and the error lines of a text; the first, the unusual and the last items of
+a list; and the structure of a JSON document. Markers in the result state what is missing. Rules: docs/cap.md.
+Batch: reads JSON Lines, {\"id\",\"format\",\"text\"} or {\"id\",\"format\",\"base64\"}, with \"max_chars\", \"max_bytes\" or
+\"max_tokens\", \"max_items\" and \"keep\"; writes one result per line, in order.
+Exit codes: 0 capped, or small enough; 2 the limits are too small, or the value does not have the named format.")]
     Cap(Cap),
-    /// Read a part of an output that `cap` kept in full
+    /// Read part of an output that `cap` stored in full
     #[command(after_help = "\
 Examples:
   endmark read h4f0c…                        the first page
@@ -178,15 +178,15 @@ Examples:
   endmark read h4f0c… --grep 'ERROR|panicked'
   endmark read h4f0c… --pointer /items/417 --json
 
-Exit codes: 0 here it is; 1 no line matches; 2 the handle is unknown or has expired, or the part does not exist.")]
+Exit codes: 0 printed; 1 no line matches; 2 the handle is unknown or has expired, or the part does not exist.")]
     Read(Read),
-    /// Ask a model for the rest of a cut text, and stitch it on
+    /// Ask a model for the rest of a cut text, and join both
     #[command(after_help = "\
 Examples:
   endmark resume cut.json --base-url http://127.0.0.1:8080/v1 --model local
   endmark resume - --base-url https://api.openai.com/v1 --model gpt-4.1 --api-key-env OPENAI_API_KEY < cut.md")]
     Resume(Resume),
-    /// Shorten a conversation, and keep what its agent needs
+    /// Shorten a conversation, but keep the facts that its agent needs
     #[command(after_help = "\
 Examples:
   endmark compact request.json --for anthropic_messages > shorter.json
@@ -194,12 +194,12 @@ Examples:
   endmark compact request.json --for gemini --mode emergency --trigger-tokens 500000
   endmark compact --batch < conversations.jsonl
 
-A request's body or a bare list of messages in, the same form out; what is not condensed stays byte for byte.
-Batch: JSON Lines in, {\"id\",\"for\",\"mode\",\"request\",\"trigger_tokens\",\"budget_tokens\",\"keep\",\"keep_share\"};
-one answer a line, in order: {\"id\",\"compacted\",\"request\",\"receipt\"}.
+Reads a request body or a bare list of messages, and writes the same form. Uncondensed parts stay byte for byte.
+Batch: reads JSON Lines, {\"id\",\"for\",\"mode\",\"request\",\"trigger_tokens\",\"budget_tokens\",\"keep\",\"keep_share\"};
+writes one result per line, in order: {\"id\",\"compacted\",\"request\",\"receipt\"}.
 Exit codes: 0 compacted, or nothing to do; 2 not a conversation of this format, or with --batch: a line was invalid.")]
     Compact(Compact),
-    /// Run any command within limits, and answer in one envelope whatever happens
+    /// Run any command within limits, and always print its result as one JSON envelope
     #[command(after_help = "\
 Examples:
   endmark exec -- git log -n 20
@@ -207,12 +207,13 @@ Examples:
   endmark exec --manifest notes.toml -- ./notes.py add --title \"$TITLE\" | jq .data
   endmark exec --cap --max-chars 20000 -- cargo test
 
-git log, jq, curl and sqlite3 are known; any other command has the defaults, or a manifest. It says, in TOML, how large arguments and standard input may be (checked before anything is started), what
-the output is (json, jsonl, text, auto), how it shows that a value was cut, how long the command may take, and what
-its exit codes mean; docs/exec.md lists its keys. Standard output is always one JSON document. The command's standard
-error goes to standard error, up to a limit.
+git log, jq, curl and sqlite3 have built-in manifests; any other command uses the defaults, or a manifest of yours in TOML.
+A manifest limits the arguments and standard input (checked before anything starts) and the time. It also states
+the output's format (json, jsonl, text, auto), how the output shows that it was cut, and the meaning of each exit
+code; docs/exec.md lists its keys. Standard output is always one JSON document. The command's standard
+error is copied to standard error, up to a limit.
 
-Exit codes: 0 fine; 1 the output is cut, or the answer is no; 2 a limit is exceeded or the manifest is invalid,
+Exit codes: 0 success; 1 the output is cut, or the result is negative; 2 a limit is exceeded or the manifest is invalid,
 nothing was started; 3 the command failed, was killed or took too long; 129, 130 and 143 a signal ended it.")]
     Exec(Exec),
     /// Check, plan and report the results of a team of agents, whole or cut
@@ -226,13 +227,13 @@ Examples:
   endmark findings plan --team team.json round1/*.txt        which agents repeat which work
   endmark findings report round1/*.txt round2/*.txt          the report, with what may be missing
 
-docs/findings.md explains all of it."
+Details: docs/findings.md."
     )]
     Findings(Findings),
-    /// Is this artifact really finished, or did its author just stop?
+    /// Check whether an artifact is finished, or whether its author just stopped
     #[command(after_help = guard::EXAMPLES)]
     Guard(guard::Guard),
-    /// Supervise an agent until its artifact is finished, and send it back with a list of what is missing
+    /// Supervise an agent until its artifact is finished; after each attempt the agent gets a list of what is missing
     #[command(after_help = run::EXAMPLES)]
     Run(run::Run),
     /// Show supervised runs: their state, their usage, and why they ended
@@ -241,10 +242,10 @@ docs/findings.md explains all of it."
     /// Cap results and check artifacts inside an agent, through its own hooks
     #[command(subcommand_required = true, arg_required_else_help = true, after_help = hook::EXAMPLES)]
     Hook(hook::Hook),
-    /// Wrap an MCP server: small results for the model, full ones to read
+    /// Wrap an MCP server: the model sees short results and can read the full ones
     #[command(subcommand_required = true, arg_required_else_help = true, after_help = mcp::EXAMPLES)]
     Mcp(mcp::Mcp),
-    /// Write a small configuration with comments, to begin with
+    /// Write a small, commented configuration to start with
     #[command(after_help = "\
 Examples:
   endmark init                       endmark.toml in this folder, where `endmark serve` finds it
@@ -252,21 +253,21 @@ Examples:
 
 An existing file is not changed. Exit codes: 0 written; 2 the file exists, or cannot be written.")]
     Init(Init),
-    /// Point a client at Endmark: show what it needs, write it into its configuration, or undo it
+    /// Connect a client to Endmark: show the settings it needs, write them into its configuration, or undo that
     #[command(after_help = "\
 Examples:
-  endmark setup claude                             shows what to set, and where
-  endmark setup claude --write                     into ~/.claude/settings.json, with a copy of what was there
-  endmark setup claude --undo                      and out of it again
-  endmark setup codex --write --upstream local     to one upstream of several
-  endmark setup opencode --write --model my-model  a provider of its own, with this model
-  endmark setup openai --write                     OPENAI_BASE_URL into the .env of this folder
+  endmark setup claude                             show the settings, and the file for them
+  endmark setup claude --write                     write ~/.claude/settings.json, and keep a copy of the original
+  endmark setup claude --undo                      restore the original
+  endmark setup codex --write --upstream local     use one of several upstreams
+  endmark setup opencode --write --model my-model  add a separate provider with this model
+  endmark setup openai --write                     write OPENAI_BASE_URL into the .env of this folder
   eval \"$(endmark setup openai | grep -v '^#' | sed 's/^/export /')\"
 
-Comments, order and everything else in the file stay. An unreadable file is not touched.
+Comments, order and everything else in the file are preserved. An unreadable file is not changed.
 Exit codes: 0 done, or nothing to do; 2 the file cannot be used, nothing was written.")]
     Setup(Setup),
-    /// Show recoveries: which replies were cut, and their outcomes
+    /// List recoveries: which replies were cut, and their outcomes
     #[command(
         args_conflicts_with_subcommands = true,
         after_help = "\
@@ -277,16 +278,16 @@ Examples:
   endmark log show em_4f0c…         (the id in the header x-endmark-request)"
     )]
     Log(Log),
-    /// How many replies were cut, their outcomes, and the cost of resuming
+    /// Summarise cut replies, their outcomes, and the cost of resuming
     #[command(after_help = "\
 Examples:
   endmark report
   endmark report --since 30d
   endmark report --json | jq '.data.would_cost'
 
-With `resume.mode=warn` the gateway only watches: the report then estimates the cost of resuming.")]
+With `resume.mode=warn` the gateway does not resume replies: the report then estimates the cost of resuming.")]
     Report(Report),
-    /// Tokens and dollars of upstream calls, by session, model, key, upstream, day or purpose
+    /// Show tokens and dollars of upstream calls, by session, model, key, upstream, day or purpose
     #[command(after_help = "\
 Examples:
   endmark usage
@@ -294,17 +295,17 @@ Examples:
   endmark usage --by session --since 2026-11-01 --until 2026-12-01 --csv > november.csv
   endmark usage --json | jq -r .data.total.usd
 
-Calls for the rest of a cut reply are in it: `--by purpose` shows what they cost. A model without a price is not counted as 0;
-`[prices.\"NAME\"]` in the configuration gives it one.")]
+Calls for the rest of a cut reply are included: `--by purpose` shows their cost. The cost of a model without a price is
+unknown, not 0; `[prices.\"NAME\"]` in the configuration sets its price.")]
     Usage(Usage),
-    /// Show budgets, and raise one of a session
+    /// Show budgets, and raise the budget of a session
     #[command(after_help = "\
 Examples:
   endmark budget
   endmark budget raise 0f3c9a… +50000
   endmark budget raise 0f3c9a… +2.50 --usd")]
     Budget(Budget),
-    /// The gateway's own keys: which clients are admitted, for which models, with which budget
+    /// Manage the gateway's own keys: the admitted clients, their models and budgets
     #[command(after_help = "\
 Examples:
   endmark keys add alice --models 'gpt-5*' --models claude-sonnet-5 --budget-usd 20 --per month
@@ -313,24 +314,24 @@ Examples:
   endmark keys rotate alice --overlap 2d
   endmark keys revoke alice
 
-A key is sent in the header of the provider's key; the gateway replaces it by the upstream's own. With `require_key = true`
-clients without one are refused. The secret is printed once, and only its hash is kept.")]
+A client sends its key in the header of the provider's key; the gateway replaces it with the upstream's key. With
+`require_key = true` the gateway refuses clients without a key. The secret is printed once, and only its hash is stored.")]
     Keys(Keys),
     /// Copy a store from one machine to several, and back
     #[command(subcommand_required = true, arg_required_else_help = true, after_help = store::EXAMPLES)]
     Store(StoreTool),
-    /// What several gateways with one database need, simulated with the code that decides about budgets
+    /// Simulate several gateways that share a database and budgets
     #[command(after_help = sim::EXAMPLES)]
     Sim(Sim),
-    /// Count the tokens of a text or a conversation, and what sending it costs
+    /// Count the tokens of a text or a conversation, and show the cost of sending it
     #[command(after_help = "\
 Examples:
   endmark count --model gpt-5 README.md
   endmark count --model claude-sonnet-5 --for anthropic_messages request.json --json | jq .data.usd
 
-Text for models with a published vocabulary is counted exactly (`exact`); all else is an estimate.")]
+Text for models with a published vocabulary is counted exactly (`exact`); all other counts are estimates.")]
     Count(Count),
-    /// Show the effective configuration, and where each value came from
+    /// Show the effective configuration, and where each value comes from
     #[command(
         args_conflicts_with_subcommands = true,
         after_help = "\
@@ -340,7 +341,7 @@ Examples:
   endmark --config other.toml config check"
     )]
     Config(Config),
-    /// Check the set-up: configuration, store, port, upstreams
+    /// Check the setup: configuration, store, port, upstreams
     #[command(after_help = "\
 Examples:
   endmark doctor
@@ -362,7 +363,7 @@ Examples:
   endmark man | man -l -
   endmark man detect > endmark-detect.1")]
     Man {
-        /// The command whose page is printed, instead of the page for all
+        /// Print the page of this command instead of the main page
         command: Option<String>,
     },
 }
@@ -399,7 +400,7 @@ impl Command {
             Self::Mcp(arguments) => arguments.check_limits(),
             Self::Init(arguments) => arguments.check_limits(),
             Self::Setup(arguments) => arguments.check_limits(),
-            // `exec` validates its input by its manifest. The others take words from a list, or look something up.
+            // `exec` checks its input against its manifest. The other commands take words from a fixed list.
             Self::Demo | Self::Exec(_) | Self::Config(_) | Self::Completions { .. } | Self::Man { .. } => {
                 Ok(())
             }
@@ -407,13 +408,13 @@ impl Command {
     }
 }
 
-/// How a text is to be understood.
+/// The options for the expected format of a text.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct FormatArguments {
     /// The format of the text; `auto` detects and reports it
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(FORMATS))]
     pub(crate) format: Option<String>,
-    /// The text has to end with this marker (implies `--format marker`)
+    /// The text must end with this marker (implies `--format marker`)
     #[arg(long, value_name = "MARKER")]
     #[limits(max_bytes = 1024)]
     pub(crate) marker: Option<String>,
@@ -422,7 +423,7 @@ pub(crate) struct FormatArguments {
 /// The arguments of `detect`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Detect {
-    /// The text; standard input if it is `-` or not named
+    /// The text file; `-` or no file: standard input
     #[arg(value_name = "FILE")]
     #[limits(skip)]
     pub(crate) file: Option<PathBuf>,
@@ -431,18 +432,18 @@ pub(crate) struct Detect {
     /// Accept raw line feeds and other control characters in JSON strings, as models write them
     #[arg(long)]
     pub(crate) lenient: bool,
-    /// Print the text closed as JSON, with its settled parts only
+    /// Print the text as closed JSON, without values that may still change
     #[arg(long)]
     pub(crate) complete: bool,
-    /// Save the detector in this file, to continue later when the text has grown
+    /// Save the detector's state in this file, to continue later with more text
     #[arg(long, value_name = "FILE", conflicts_with_all = ["batch", "complete", "state"])]
     #[limits(skip)]
     pub(crate) save_state: Option<PathBuf>,
-    /// Continue from the detector in this file: read only the new text, answer for the whole text, save it again
+    /// Continue from the state in this file: read only the new text, report on the whole text, and save the state again
     #[arg(long, value_name = "FILE", conflicts_with_all = ["batch", "complete"])]
     #[limits(skip)]
     pub(crate) state: Option<PathBuf>,
-    /// Read many texts as JSON Lines, and answer each with a line
+    /// Read many texts as JSON Lines, and write one result per line
     #[arg(long)]
     pub(crate) batch: bool,
 }
@@ -450,7 +451,7 @@ pub(crate) struct Detect {
 /// The arguments of `stitch`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Stitch {
-    /// The cut text, then what continues it, in order; with --batch at most one file of JSON Lines
+    /// The cut text, then its continuations in order; with --batch at most one JSON Lines file
     #[arg(value_name = "INITIAL CONTINUATION", required_unless_present = "batch")]
     #[limits(skip)]
     pub(crate) files: Vec<PathBuf>,
@@ -460,12 +461,12 @@ pub(crate) struct Stitch {
     #[arg(long, value_name = "WHERE", default_value = "unknown")]
     #[limits(skip)]
     pub(crate) from: FromChoice,
-    /// Read many replies as JSON Lines, and answer each with a line
+    /// Read many replies as JSON Lines, and write one result per line
     #[arg(long)]
     pub(crate) batch: bool,
 }
 
-/// Where a model was asked to go on (PC-4).
+/// Where a model was asked to continue (PC-4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FromChoice {
     Cut,
@@ -476,11 +477,11 @@ pub(crate) enum FromChoice {
 /// The arguments of `resume`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Resume {
-    /// The cut text; standard input if it is `-`
+    /// The cut text file; `-`: standard input
     #[arg(value_name = "FILE")]
     #[limits(skip)]
     pub(crate) file: PathBuf,
-    /// Address of the model's server, with the version
+    /// Address of the model's server, including the API version
     #[arg(long, value_name = "URL")]
     #[limits(max_bytes = 2048)]
     pub(crate) base_url: String,
@@ -490,11 +491,11 @@ pub(crate) struct Resume {
     pub(crate) model: String,
     #[command(flatten)]
     pub(crate) format: FormatArguments,
-    /// Send the key in this environment variable
+    /// Send the key from this environment variable
     #[arg(long, value_name = "NAME")]
     #[limits(max_bytes = 255)]
     pub(crate) api_key_env: Option<String>,
-    /// The original request to the model, so that it knows what to continue
+    /// The original request to the model, as context for the continuation
     #[arg(long, value_name = "FILE")]
     #[limits(skip)]
     pub(crate) prompt_context: Option<PathBuf>,
@@ -521,11 +522,11 @@ pub(crate) struct Config {
 /// The subcommands of `config`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Every key with its value and where that came from, as TOML
+    /// Print every key with its value and its source, as TOML
     Show,
-    /// The file that is read
+    /// Print the path of the configuration file
     Path,
-    /// Is the configuration usable as it is?
+    /// Check whether the configuration is valid
     Check,
 }
 

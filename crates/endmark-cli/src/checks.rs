@@ -1,4 +1,4 @@
-//! Checks of the set-up, each with a remedy if it fails.
+//! Checks of the setup, each with a hint if it fails.
 
 use endmark_config::{ConfigError, Effective, Environment, SecretSource, reached};
 use endmark_failure::{Check, CommandError};
@@ -11,12 +11,12 @@ use crate::console::{admin_key, with_console};
 use crate::view::answer::{Answer, to_data};
 use crate::view::paint::{Paint, Painter};
 
-/// Checks whether a configuration that could be read can also be used: the keys, schemas and texts it refers to.
+/// Checks the values that a readable configuration refers to: keys, schemas and texts.
 pub(crate) fn of_configuration(effective: &Effective, environment: &Environment) -> Vec<Check> {
     let settings = &effective.settings;
     let read = match &effective.file {
-        Some(path) => format!("`{}` is read", path.display()),
-        None => "no file is read; everything has its default".to_owned(),
+        Some(path) => format!("read from `{}`", path.display()),
+        None => "no file found; all settings have their defaults".to_owned(),
     };
     let mut checks = vec![Check::passed("configuration", read)];
     for upstream in &settings.upstreams {
@@ -26,9 +26,9 @@ pub(crate) fn of_configuration(effective: &Effective, environment: &Environment)
             let name = format!("upstreams.{}.fallback", upstream.name);
             let asked = match &fallback.api_key {
                 Some(_) => "with its own key",
-                None => "without a key: a client's credentials are not passed on to it",
+                None => "without a key: it does not receive the client's credentials",
             };
-            checks.push(Check::passed(name, format!("`{}` is the fallback, asked {asked}", fallback.name)));
+            checks.push(Check::passed(name, format!("the fallback is `{}`, {asked}", fallback.name)));
         }
         if let Some(source) = &upstream.api_key {
             let name = format!("upstreams.{}.api_key", upstream.name);
@@ -40,7 +40,7 @@ pub(crate) fn of_configuration(effective: &Effective, environment: &Environment)
                     Some(Check::passed(name, format!("the environment variable `{variable}` is set")))
                 }
                 (Ok(_), SecretSource::File(path)) => {
-                    Some(Check::passed(name, format!("`{}` holds it", path.display())))
+                    Some(Check::passed(name, format!("`{}` contains it", path.display())))
                 }
             });
         }
@@ -65,17 +65,17 @@ pub(crate) fn of_configuration(effective: &Effective, environment: &Environment)
             Err(error) => Check::failed(
                 name,
                 format!("`{path}` cannot be used: {error}"),
-                "Name a file that holds a JSON Schema.",
+                "Name a file that contains a JSON Schema.",
             ),
         });
     }
     if let Some(template) = &settings.gateway.resume.prompt {
         checks.push(match check_prompt_template(template) {
-            Ok(()) => Check::passed("resume.prompt", "the text can be used"),
+            Ok(()) => Check::passed("resume.prompt", "the text is valid"),
             Err(error) => Check::failed(
                 "resume.prompt",
                 error.to_string(),
-                "Leave `resume.prompt` out to use the built-in text.",
+                "Omit `resume.prompt` to use the built-in text.",
             ),
         });
     }
@@ -106,7 +106,7 @@ fn is_of_secret_or_text(check: &str) -> bool {
         || check.ends_with(".api_key")
 }
 
-/// Checks, as they are answered.
+/// The checks, as data of an answer.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report<'a> {

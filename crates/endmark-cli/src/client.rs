@@ -34,8 +34,7 @@ pub(crate) enum ClientError {
 }
 
 impl Client {
-    /// Creates a client that reaches this server as its settings say: through its proxy, with its trusted
-    /// certificates.
+    /// Creates a client for this server, with the server's proxy and trusted certificates.
     pub(crate) fn new(server: &Upstream) -> Result<Self, ClientError> {
         let connector = Connector::new(server)?;
         Ok(Self { inner: legacy::Client::builder(TokioExecutor::new()).build(connector.clone()), connector })

@@ -8,7 +8,7 @@ use endmark_failure::CommandError;
 use endmark_gateway::{self as gateway, Secret};
 use endmark_store::Handle;
 
-/// Minimum length of the admin key in characters: a shorter one could be guessed.
+/// Minimum length of the admin key in characters; a shorter key could be guessed.
 const ADMIN_KEY_LEAST_CHARS: usize = 16;
 
 /// Returns the gateway's settings, with the console.
@@ -30,8 +30,8 @@ pub(crate) fn admin_key(
     if admin_key.as_ref().is_some_and(|key| key.reveal().chars().count() < ADMIN_KEY_LEAST_CHARS) {
         return Err(CommandError::input(
             "weak_admin_key",
-            format!("`admin_key` has fewer than {ADMIN_KEY_LEAST_CHARS} characters, and could be guessed"),
-            "`openssl rand -hex 24` makes one.",
+            format!("`admin_key` has fewer than {ADMIN_KEY_LEAST_CHARS} characters, so it could be guessed"),
+            "Create one with `openssl rand -hex 24`.",
         ));
     }
     Ok(admin_key)

@@ -1,4 +1,4 @@
-//! The context of every command.
+//! The context that every command receives.
 
 use endmark_config::{ConfigError, Effective, Environment, Override};
 use endmark_envelope::Warning;
@@ -7,7 +7,7 @@ use endmark_failure::CommandError;
 use crate::arguments::Global;
 use crate::view::terminal::Terminal;
 
-/// What every command needs.
+/// Global options, environment and output of a command.
 pub(crate) struct Context {
     pub(crate) terminal: Terminal,
     pub(crate) environment: Environment,
@@ -15,7 +15,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Loads the configuration. The command's own flags override everything else.
+    /// Loads the configuration. The command's own options override everything else.
     pub(crate) fn configuration(&self, flags: Vec<Override>) -> Result<Effective, CommandError> {
         let mut overrides = self.overrides()?;
         overrides.extend(flags);
@@ -33,7 +33,7 @@ impl Context {
     }
 }
 
-/// Returns the warnings of a report of what the store remembers. With PostgreSQL it is of this gateway alone.
+/// Returns the warnings for a report from the store. With PostgreSQL the report covers only this gateway.
 pub(crate) fn report_warnings(effective: &Effective) -> Vec<Warning> {
     let mut warnings = configuration_warnings(effective);
     if effective.settings.files.store.postgres().is_some() {

@@ -9,7 +9,7 @@ use endmark_guard::{Guard, Template};
 use crate::context::Context;
 use crate::input::Input;
 
-/// The largest artifact that is read: a typical document has a thousandth of that.
+/// The largest readable artifact; a typical document has a thousandth of this size.
 pub(crate) const MAX_BYTES: u64 = 256 << 20;
 
 /// The requirements of an artifact.
@@ -22,7 +22,7 @@ pub(crate) struct Demands<'a> {
     pub(crate) sections: &'a [String],
     /// Forbidden phrases.
     pub(crate) forbidden: &'a [String],
-    /// Whether only these phrases are forbidden, and none of the known ones.
+    /// Whether only these phrases are forbidden, without the built-in ones.
     pub(crate) forbid_only: bool,
 }
 
@@ -33,12 +33,8 @@ pub(crate) fn guard(context: &Context, demands: &Demands<'_>) -> Result<Guard, C
     let criteria = &mut template.criteria;
     for (option, values) in [("--section", demands.sections), ("--forbid", demands.forbidden)] {
         if values.iter().any(|value| !value.contains(char::is_alphanumeric)) {
-            let hint = format!("Leave {option} out, or say what is meant.");
-            return Err(CommandError::input(
-                "usage",
-                format!("{option} has neither a letter nor a digit"),
-                hint,
-            ));
+            let hint = format!("Omit {option}, or write a text with letters or digits.");
+            return Err(CommandError::input("usage", format!("{option} has no letters or digits"), hint));
         }
     }
     criteria.min_lines =
@@ -68,8 +64,10 @@ pub(crate) fn with_next_step(error: CommandError) -> CommandError {
     let CommandError::Read { source, .. } = &error else { return error };
     let hint = match source.kind() {
         io::ErrorKind::NotFound => "Check the path.",
-        io::ErrorKind::IsADirectory => "Name the files in it.",
-        io::ErrorKind::PermissionDenied => "Read it as someone who may, or copy it to where you may.",
+        io::ErrorKind::IsADirectory => "Name the files in the folder.",
+        io::ErrorKind::PermissionDenied => {
+            "Run the command as a user who may read the file, or copy the file."
+        }
         _ => return error,
     };
     CommandError::input("unreadable", error.to_string(), hint)

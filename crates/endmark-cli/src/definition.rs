@@ -1,7 +1,7 @@
-//! The command line definition: `--set` may occur before and after subcommands, and every occurrence counts.
+//! The command line definition. `--set` may occur before and after subcommands, and every occurrence counts.
 //!
-//! For a global option, clap replaces the values of outer commands by those of the innermost. So each command has its
-//! own option `--set`, and the values are collected over all of them.
+//! For a global option, clap keeps only the values of the innermost command. So each command has its own option
+//! `--set`, and the values of all of them are collected.
 
 mod groups;
 
@@ -30,9 +30,9 @@ fn taking_sets(command: Command) -> Command {
     command.mut_subcommands(|subcommand| taking_sets(subcommand.arg(set.clone())))
 }
 
-/// Accepts a negative number as the value of the preceding option, which can then explain what is wrong.
+/// Accepts a negative number as the value of the preceding option.
 ///
-/// Otherwise clap would read it as options.
+/// Otherwise clap would read the number as options, and its error would not name the real problem.
 fn reading_numbers(command: Command) -> Command {
     let number = |argument: Arg| {
         let takes_value = argument.get_action().takes_values() && !argument.is_positional();

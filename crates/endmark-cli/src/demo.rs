@@ -1,4 +1,4 @@
-//! The demonstration: a scripted upstream that really cuts its replies, and the real gateway before it.
+//! The demonstration: a scripted upstream that really cuts its replies, and the real gateway in front of it.
 
 mod exchange;
 mod scripted_upstream;

@@ -1,4 +1,4 @@
-//! The input of a command: a file or standard input.
+//! The input of a command: a file, a pipe or standard input.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, IsTerminal, Read};
@@ -34,7 +34,7 @@ impl Input {
 
     /// Opens an auxiliary file such as an artifact, a template or a prompt.
     ///
-    /// It must be a regular file, so that reading never blocks, or standard input if named as such.
+    /// It must be a regular file, so that reading never blocks. `-` names standard input.
     pub(crate) fn open_file(path: &Path, terminal: Terminal) -> Result<Self, CommandError> {
         if is_standard_input(path) {
             return Ok(Self::standard(terminal));
@@ -140,9 +140,9 @@ fn is_standard_input(path: &Path) -> bool {
     STANDARD_INPUT.iter().any(|name| path == Path::new(name))
 }
 
-/// Opens a file, or a pipe, whose end can be awaited.
+/// Opens a file, or a pipe whose end can be awaited.
 ///
-/// Devices other than a terminal or `/dev/null` are refused: they may never end.
+/// Refuses devices other than a terminal or `/dev/null`, because they may never end.
 fn open_data(path: &Path) -> io::Result<File> {
     let found = fs::metadata(path)?;
     let kind = found.file_type();
@@ -150,7 +150,7 @@ fn open_data(path: &Path) -> io::Result<File> {
     let file = if kind.is_block_device() { None } else { Some(File::open(path)?) };
     match file {
         Some(file) if !kind.is_char_device() || file.is_terminal() || is_null() => Ok(file),
-        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a device: name a file or a pipe")),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "this is a device: name a file or a pipe")),
     }
 }
 

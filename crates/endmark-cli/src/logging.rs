@@ -34,8 +34,8 @@ pub(crate) fn begin(
 ) {
     let level = match (global.quiet, global.verbose) {
         (true, _) => "error",
-        // A failed request has one line with the reason; logging each attempt would repeat it. `endmark` is the
-        // prefix of every crate name.
+        // A failed request already has one line with the reason, so its attempts are not logged. Every crate name has the
+        // prefix `endmark`.
         (false, 0) if format == LogFormat::Text => {
             "warn,endmark=info,endmark_gateway=warn,endmark_gateway::rescue=info,endmark_gateway::edge=info"
         }
@@ -48,7 +48,7 @@ pub(crate) fn begin(
     if format == LogFormat::Json {
         IS_JSON.store(true, Ordering::Relaxed);
     }
-    // A process has only one subscriber. A second start changes nothing and is harmless.
+    // A process has only one subscriber. A second start fails without an effect.
     let _ = collector(also, format, colors, filter).try_init();
 }
 
@@ -61,7 +61,7 @@ fn collector(
 ) -> Dispatch {
     match also {
         Some(also) => registry().with(also).with(lines(format, colors).with_filter(filter)).into(),
-        // A layer of `None` still enables every span, and each would be created for no consumer.
+        // A layer of `None` would still enable every span, which nothing would read.
         None => registry().with(lines(format, colors).with_filter(filter)).into(),
     }
 }
@@ -78,7 +78,7 @@ where
     }
 }
 
-/// Whether messages for people must also be lines of the log, because programs read it.
+/// Whether messages for people must also be lines of the log, because programs read the log.
 pub(crate) fn is_for_programs() -> bool {
     IS_JSON.load(Ordering::Relaxed)
 }
@@ -86,12 +86,12 @@ pub(crate) fn is_for_programs() -> bool {
 /// The secrets that are kept out of the log: those of the current configuration.
 static SECRETS: RwLock<Option<Scrubber>> = RwLock::new(None);
 
-/// From now on, removes these secrets from everything that is logged, including by libraries.
+/// Removes these secrets from all further log lines, including those of libraries.
 pub(crate) fn hide(secrets: Scrubber) {
     *SECRETS.write().unwrap_or_else(PoisonError::into_inner) = Some(secrets);
 }
 
-/// Standard error without the known secrets. Every line is written in one call, so lines never interleave.
+/// Standard error without the known secrets. Each line is one write, so lines never interleave.
 #[derive(Clone, Copy)]
 struct Scrubbed;
 

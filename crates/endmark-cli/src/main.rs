@@ -28,7 +28,7 @@ mod view;
 
 use std::process::ExitCode;
 
-/// Static builds would use musl's allocator, which takes one lock for all threads.
+/// Static builds would use musl's allocator, which has one lock for all threads.
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

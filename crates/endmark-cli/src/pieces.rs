@@ -1,4 +1,4 @@
-//! Pieces of a text that may be cut inside a character.
+//! Joins pieces of a text that may be cut inside a character.
 
 /// An invalid UTF-8 byte.
 #[derive(Debug, PartialEq, Eq)]
@@ -11,8 +11,8 @@ pub(crate) struct NotUtf8 {
 
 /// Reads pieces as text.
 ///
-/// A character that is cut between two pieces goes to the second one. Half a character that the next piece does not
-/// continue cannot be joined, and is dropped. Also returns the number of dropped bytes.
+/// A character that is cut between two pieces becomes part of the second piece. Incomplete characters that the next
+/// piece does not continue are dropped. Also returns the number of dropped bytes.
 pub(crate) fn as_texts(pieces: Vec<Vec<u8>>) -> Result<(Vec<String>, usize), NotUtf8> {
     let mut texts = Vec::with_capacity(pieces.len());
     let mut dropped_bytes = 0;

@@ -1,4 +1,4 @@
-//! Progress of long-running work: a line at a terminal, or messages.
+//! Shows the progress of long-running work: a line at a terminal, or messages.
 
 use std::io::{self, IsTerminal as _, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,12 +10,12 @@ use crate::arguments::Command;
 use crate::standard_error;
 use crate::view::terminal::Terminal;
 
-/// Shorter work needs no line.
+/// Shorter work shows no progress.
 const SHOWN_AFTER: Duration = Duration::from_secs(2);
 const REDRAWN_EVERY: Duration = Duration::from_millis(500);
 const CLEAR_LINE: &str = "\r\x1b[K";
 
-/// Messages about the progress of long-running work that reads no input.
+/// Progress messages for long-running work that reads no input.
 pub(crate) struct ProgressMessages {
     terminal: Terminal,
     shown: Instant,
@@ -26,7 +26,7 @@ impl ProgressMessages {
         Self { terminal, shown: Instant::now() }
     }
 
-    /// Shows the message if the last one, or the start, was long enough ago.
+    /// Shows the message if the last one, or the start, is long enough ago.
     pub(crate) fn show(&mut self, message: impl FnOnce() -> String) {
         if self.shown.elapsed() > SHOWN_AFTER {
             self.shown = Instant::now();
@@ -38,7 +38,7 @@ impl ProgressMessages {
 /// Bytes of input read so far.
 static BYTES_READ: AtomicU64 = AtomicU64::new(0);
 
-/// Input whose bytes are counted.
+/// A reader that counts its bytes.
 pub(crate) struct Counted(pub(crate) Box<dyn Read>);
 
 impl Read for Counted {
@@ -56,11 +56,11 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Starts watching a command that may take long on a large input.
+    /// Starts showing the progress of a command that may take long for a large input.
     ///
-    /// Nothing is shown if standard error is not a terminal. The same holds while the user may be typing: standard
-    /// input is a terminal, and less than a megabyte was read. A batch may serve another program for hours. It has a
-    /// line only while further megabytes arrive, and none if its answers go to a terminal.
+    /// Shows nothing unless standard error is a terminal. Also shows nothing while the user may be typing: standard
+    /// input is a terminal, and less than a megabyte was read. A batch may serve another program for hours, so its line
+    /// appears only while more megabytes arrive, and never if its answers go to a terminal.
     pub(crate) fn of(command: &Command, terminal: Terminal) -> Option<Self> {
         let (work, is_batch) = match command {
             Command::Detect(arguments) => ("detect", arguments.batch),
@@ -105,7 +105,7 @@ impl Drop for Progress {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(drawing) = self.drawing.take() {
-            // A panicked thread has nothing more to clear.
+            // A thread that panicked has nothing to clear.
             let _ = drawing.join();
         }
     }

@@ -1,4 +1,4 @@
-//! From the typed arguments to the exit code of the process.
+//! Runs a command: from its arguments to the exit code of the process.
 
 use std::any::Any;
 use std::ffi::OsString;
@@ -19,11 +19,11 @@ use crate::standard_error;
 use crate::view::answer::{Answer, Outcome};
 use crate::view::terminal::Terminal;
 
-/// Runs the typed command, shows its result, and returns the exit code.
+/// Runs the command, shows its result, and returns the exit code.
 pub(crate) fn run(typed: Vec<OsString>, environment: Environment) -> Exit {
     let early = Early::of(&typed);
     let exit = run_and_show(typed, environment, early);
-    // An error in a hook must not block its agent: some agents take an exit code as a verdict.
+    // An error in a hook must not block its agent, because some agents treat an exit code as a verdict.
     if early.is_hook { Exit::Success } else { exit }
 }
 
@@ -34,11 +34,11 @@ fn run_and_show(typed: Vec<OsString>, environment: Environment, early: Early) ->
         Err(error) => return misused(&error, early, &environment, started),
     };
     let global = &arguments.global;
-    // The output of `exec` is always JSON: only programs read it.
+    // The output of `exec` is always JSON, because only programs read it.
     let json = !early.is_hook && (global.json || matches!(arguments.command, Command::Exec(_)));
     let terminal = Terminal::new(json, global.quiet, global.color, &environment);
     if terminal.json && is_answered_on_signals(&arguments.command) {
-        // Without the watcher, a signal ends the process as usual: with no answer, and not with a wrong one.
+        // Without the watcher, a signal ends the process as usual, without an answer.
         if let Err(error) = endmark_envelope::answer_signals(started) {
             terminal.warn(&format!("cannot watch signals: {error}"));
         }
@@ -57,7 +57,7 @@ fn run_and_show(typed: Vec<OsString>, environment: Environment, early: Early) ->
     exit
 }
 
-/// Whether signals are answered here. Commands with their own shutdown, or with partial output, are excluded.
+/// Whether signals are answered here. Excludes commands with their own shutdown or with partial output.
 fn is_answered_on_signals(command: &Command) -> bool {
     match command {
         Command::Serve(_) | Command::Exec(_) | Command::Run(_) | Command::Mcp(_) => false,
@@ -89,14 +89,14 @@ fn is_answered_on_signals(command: &Command) -> bool {
     }
 }
 
-/// Options that are needed before the arguments are parsed, so that a parse error is shown in the requested form.
+/// Options that are read before parsing, so that a parse error is shown in the requested form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Early {
     json: bool,
-    /// `--json` was typed; `exec` answers in JSON without it, but shows its help to people.
+    /// `--json` is present. `exec` answers in JSON without it, but shows its help as text.
     is_json_typed: bool,
     color: ColorChoice,
-    /// An agent runs the command: it answers in the agent's format, or not at all.
+    /// An agent runs the command, which answers in the agent's format or not at all.
     is_hook: bool,
 }
 
@@ -125,7 +125,7 @@ impl Early {
 /// The global options whose value is the next word.
 const WITH_VALUE: [&str; 3] = ["--config", "--set", "--color"];
 
-/// Returns the subcommands among the typed words, and the words that follow them.
+/// Returns the subcommands on the command line, and the words that follow them.
 fn commands<'a>(words: &[&'a str]) -> impl Iterator<Item = &'a str> {
     let mut is_value = false;
     words.iter().skip(1).copied().filter(move |word| {
@@ -144,7 +144,7 @@ fn parse(typed: Vec<OsString>, color: ColorChoice) -> Result<Arguments, clap::Er
     definition::read(definition::definition().color(color).try_get_matches_from(typed)?)
 }
 
-/// Shows clap's own error, help or version.
+/// Shows an error, help or version text of clap.
 fn misused(error: &clap::Error, early: Early, environment: &Environment, started: Instant) -> Exit {
     let is_asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     if early.json && !is_asked_for {
@@ -164,7 +164,7 @@ fn misused(error: &clap::Error, early: Early, environment: &Environment, started
         );
     }
     if !is_asked_for {
-        // A failure to write standard error cannot be reported anywhere.
+        // If writing to standard error fails, the failure cannot be reported.
         let _ = error.print();
         return Exit::Usage;
     }

@@ -1,5 +1,4 @@
-//! Judges a provider's saved reply: its text and tool calls, together with the finish reason that the provider
-//! reports. (PC-8)
+//! Judges a provider's saved reply: its texts and tool calls, together with the reported finish reason (PC-8).
 
 use endmark_failure::CommandError;
 use endmark_guard::{Artifact, stops_in_mid_sentence};
@@ -12,7 +11,7 @@ use endmark_wire::reply::Choice;
 use endmark_wire::saved::{SavedReply, saved_reply};
 use serde::Serialize;
 
-/// The judged part of a saved reply: the first part that is not whole, or else its first text.
+/// The judged part of a saved reply: the first incomplete part, or else its first text.
 #[derive(Debug)]
 pub(crate) struct Judged {
     pub(crate) reply: Source,
@@ -22,7 +21,7 @@ pub(crate) struct Judged {
     pub(crate) undecided: Option<&'static str>,
 }
 
-/// Where the text comes from that is judged.
+/// The source of the judged text.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Source {
@@ -30,14 +29,14 @@ pub(crate) struct Source {
     model: String,
     /// As `choice 0, text` or `choice 0, arguments of get_weather`.
     part: String,
-    /// The provider's own word for why it ended; none where it gives none.
+    /// The finish reason as reported by the provider; null without one.
     stop: Option<String>,
     /// The kind of cut; `None` if nothing is missing.
     cut: Option<&'static str>,
 }
 
 impl Source {
-    /// The same in one line.
+    /// Returns the same on one line.
     pub(crate) fn for_people(&self) -> String {
         let stop = self.stop.as_deref().unwrap_or("nothing");
         format!("a reply of {}: {}, which ended with `{stop}`", self.format, self.part)
@@ -50,7 +49,7 @@ struct Part<'a> {
     text: &'a str,
     /// The grammar that the text must follow.
     demanded: Option<Format>,
-    /// Whether nothing of the choice follows this part. The output limit only cuts the last part of a reply.
+    /// Whether this is the last part of the choice. The output limit cuts only the last part of a reply.
     is_last: bool,
 }
 
@@ -64,15 +63,15 @@ impl Part<'_> {
 /// Returns the text of a provider's saved reply and how it ended, or `None` if the bytes are not a saved reply.
 ///
 /// # Errors
-/// If the reply cannot be continued: it ended with a refusal, a filter or a pause, it has a tool call or several
-/// choices, or it is a provider error without text.
+/// If the reply cannot be continued: because of a refusal, a filter or a pause, a tool call, several choices, or a
+/// provider error without text.
 pub(crate) fn text_to_continue(raw: &[u8]) -> Result<Option<(String, Stop)>, CommandError> {
     let Some(SavedReply { reply, error, .. }) = saved_reply(raw) else { return Ok(None) };
     let refused = |message: &str, hint: &str| Err(CommandError::input("invalid_reply", message, hint));
     if error.is_some() && reply.choices.iter().all(|choice| choice.received == 0) {
         return refused(
-            "the saved reply is an error of the provider, without any text",
-            "Ask the provider again. `--format json` takes the document for itself.",
+            "the saved reply is an error of the provider without text",
+            "Send the request again. `--format json` checks the whole document instead.",
         );
     }
     match reply.choices.as_slice() {
@@ -80,20 +79,19 @@ pub(crate) fn text_to_continue(raw: &[u8]) -> Result<Option<(String, Stop)>, Com
             Judgement::Cut(_) => Ok(Some((choice.text.clone(), Stop::Limit))),
             Judgement::Whole { .. } => Ok(Some((choice.text.clone(), Stop::Normal))),
             Judgement::Passed => refused(
-                "the saved reply ended with a refusal, a filter or a pause, and is never continued",
-                "Nothing was done. `endmark detect` says which word it ended with.",
+                "the saved reply ended with a refusal, a filter or a pause, so it cannot be continued",
+                "Nothing was done. `endmark detect` shows its finish reason.",
             ),
         },
         [_] => refused(
-            "the saved reply has a tool call, and only a text can be continued here",
-            "Send such requests through `endmark serve`, which resumes calls.",
+            "the saved reply has a tool call, but this command continues only texts",
+            "Send such requests through `endmark serve`, which resumes tool calls.",
         ),
-        _ => refused("the saved reply has several choices", "Put the text of one of them into a file."),
+        _ => refused("the saved reply has several choices", "Extract the text of one choice into a file."),
     }
 }
 
-/// Judges a choice that consists of a single text: whole, cut, or ended for a reason from which it is never
-/// continued.
+/// Judges a choice that has only a text: whole, cut, or ended for a reason that rules out a continuation.
 fn text_judged(choice: &Choice) -> Judgement {
     let text = Part { name: String::new(), text: &choice.text, demanded: None, is_last: true };
     judgement(choice, &text, &detect(choice.text.as_bytes(), &Format::Auto), ending_of(choice, None))
@@ -126,7 +124,7 @@ pub(crate) fn judged(raw: &[u8]) -> Option<Judged> {
     first
 }
 
-/// Returns the text of a choice and the arguments of its tool calls. A choice with neither has one empty text.
+/// Returns the text of a choice and the arguments of its tool calls. A choice without both has one empty text.
 fn parts(choice: &Choice) -> Vec<Part<'_>> {
     let is_text_last = choice.tool_calls.is_empty() || choice.last_call_at < choice.text.len();
     let last_call = choice.tool_calls.len().saturating_sub(1);
@@ -143,7 +141,7 @@ fn parts(choice: &Choice) -> Vec<Part<'_>> {
 
 /// Returns how a saved choice ended.
 ///
-/// An error beside it, or an unfinished state without a finish reason, shows that it broke off.
+/// A provider error, or an unfinished state without a finish reason, shows that the choice was interrupted.
 fn ending_of(choice: &Choice, error: Option<&ProviderError>) -> Ending {
     match error {
         Some(_) => Ending::UpstreamError,
@@ -154,7 +152,7 @@ fn ending_of(choice: &Choice, error: Option<&ProviderError>) -> Ending {
 
 /// Judges a part by the table of PC-8.
 ///
-/// A broken-off or paused reply stopped after its last part, so earlier parts count as ended cleanly.
+/// An interrupted or paused reply stopped after its last part, so earlier parts count as complete.
 fn judgement(choice: &Choice, part: &Part<'_>, detection: &Detection, ending: Ending) -> Judgement {
     let grammar = part.demanded.as_ref().or(detection.detected.as_ref());
     let testifies = grammar.is_some_and(|format| format.testifies(&detection.verdict, part.text));
@@ -179,19 +177,18 @@ fn stops_early(choice: &Choice) -> bool {
 
 /// Returns the detection of a part and its kind of cut.
 ///
-/// The part's own text decides, unless it is whole and the provider reports that the reply is not. A paused turn is
-/// not whole either, but has no kind of cut.
+/// The part's own text decides, unless the text is whole and the provider reports an incomplete reply. A paused turn
+/// is incomplete, too, but has no kind of cut.
 fn part_judged(choice: &Choice, part: &Part<'_>, ending: Ending) -> (Detection, Option<&'static str>) {
     let mut detection = detect(part.text.as_bytes(), part.demanded.as_ref().unwrap_or(&Format::Auto));
     let is_paused = part.is_last && choice.meaning() == Some(Meaning::Paused);
     let kind = match judgement(choice, part, &detection, ending) {
         Judgement::Cut(_) if choice.meaning() == Some(Meaning::Window) => Some(CutKind::Window),
         Judgement::Cut(kind) => Some(kind),
-        // The provider reports that it did not finish the reply. A whole value proves nothing then: more was to
-        // follow.
+        // The provider reports an incomplete reply, so more text may have followed a whole value.
         _ if part.is_last && ending != Ending::Clean => Some(CutKind::Dropped),
-        // A whole tool call at the output limit says nothing about the calls that were to follow. The gateway judges
-        // it alike.
+        // A whole tool call at the output limit may have been followed by more calls. The gateway decides in the same
+        // way.
         _ if part.is_last && part.is_call() && stops_early(choice) => Some(CutKind::Limit),
         Judgement::Passed if is_paused => None,
         Judgement::Passed | Judgement::Whole { .. } => return (detection, None),
@@ -208,10 +205,10 @@ fn part_judged(choice: &Choice, part: &Part<'_>, ending: Ending) -> (Detection, 
     (detection, kind.map(CutKind::name))
 }
 
-/// Returns why a part that reads as whole may still not be.
+/// Returns why a part that reads as whole may still be incomplete.
 ///
-/// Either it is not strict JSON, or the provider refused or filtered it or gave an unknown finish reason. A normal
-/// finish reason is trusted, as in the gateway.
+/// Either the part is not strict JSON, or the provider refused or filtered it or gave an unknown finish reason. A
+/// normal finish reason is trusted, as in the gateway.
 fn undecided(choice: &Choice, part: &Part<'_>, detection: &Detection) -> Option<&'static str> {
     match choice.meaning() {
         _ if detection.hint == Some(Hint::ControlCharacters) => {
@@ -219,7 +216,7 @@ fn undecided(choice: &Choice, part: &Part<'_>, detection: &Detection) -> Option<
         }
         _ if !part.is_last => None,
         Some(Meaning::Refused) => Some("the provider refused or filtered it"),
-        Some(Meaning::Unknown) => Some("the provider ended it with a word that is not known"),
+        Some(Meaning::Unknown) => Some("its finish reason is unknown"),
         Some(_) => None,
         None => mid_sentence(part.text.as_bytes(), detection, None),
     }
@@ -227,7 +224,7 @@ fn undecided(choice: &Choice, part: &Part<'_>, detection: &Detection) -> Option<
 
 /// Returns why a text that reads as whole may still be cut: it is prose that stops in mid-sentence.
 ///
-/// `endmark guard` also reports this. The file `name` is used to recognise code.
+/// `endmark guard` reports this, too. The file `name` helps to recognise code.
 pub(crate) fn mid_sentence(raw: &[u8], detection: &Detection, name: Option<&str>) -> Option<&'static str> {
     let is_prose = !matches!(detection.detected, Some(Format::Json | Format::Jsonl | Format::Tags));
     let hint = detection.hint.filter(|_| is_prose && detection.verdict.is_whole());

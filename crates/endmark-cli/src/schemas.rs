@@ -1,4 +1,4 @@
-//! The schemas of all answers, in `docs/schemas`, compared with the types of the answers.
+//! Compares the schemas in `docs/schemas` with the types of the answers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::view::runs;
 /// If this variable is set, the test writes the files instead of comparing them.
 const UPDATE: &str = "ENDMARK_UPDATE_SCHEMAS";
 
-/// The answers by the name of their command.
+/// The schema of each command's answer.
 fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
         ("budget", of_answer::<reports::budgets::BudgetsReport>()),
@@ -35,7 +35,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("demo", of_answer::<demo::Report<'_>>()),
         ("detect", of_answer::<detect::Report<'_>>()),
         ("doctor", of_answer::<checks::Report<'_>>()),
-        // The output of another program has its own shape.
+        // The output of another program has an arbitrary shape.
         ("exec", of_answer::<Value>()),
         ("findings-check", of_answer::<findings::check::Report<'_>>()),
         ("findings-fit", of_answer::<findings::fit::Report>()),
@@ -84,13 +84,13 @@ fn the_schemas_in_the_documentation_are_those_of_the_answers() {
             let found = fs::read_to_string(&file).unwrap_or_default();
             assert!(
                 found == expected,
-                "docs/schemas/{name}.json is not what the command answers with now: \
+                "docs/schemas/{name}.json differs from the command's current answer: \
                  `{UPDATE}=1 cargo test -p endmark-cli schemas` writes it"
             );
         }
     }
     let files = fs::read_dir(folder).unwrap().count();
-    assert_eq!(files, schemas().len(), "a file in docs/schemas is of no command");
+    assert_eq!(files, schemas().len(), "a file in docs/schemas belongs to no command");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::context::Context;
 /// The name of the upstream that `--upstream` defines.
 const NAMED_UPSTREAM: &str = "default";
 
-/// Loads the configuration with these flags. The upstream of `--upstream` replaces all others.
+/// Loads the configuration with these overrides. The upstream of `--upstream` replaces all others.
 pub(crate) fn configuration_with(
     context: &Context,
     upstream: Option<&str>,
@@ -26,21 +26,22 @@ pub(crate) fn configuration_with(
     Ok(effective)
 }
 
-/// Returns a warning for each unusable upstream: the gateway requires its own keys, and never sends them there.
+/// Returns a warning for each upstream that has no key although clients send the gateway's keys, which are never
+/// forwarded.
 pub(crate) fn keyless(settings: &Settings) -> Vec<String> {
     let refused = |upstream: &Upstream| {
         let name = &upstream.name;
         format!(
-            "`require_key` is set and the upstream `{name}` has no key, so every request to it gets 403: {}",
+            "`require_key` is set, but the upstream `{name}` has no key, so every request to it gets 403: {}",
             key_for(name)
         )
     };
     settings.keyless().filter(|_| settings.gateway.listener.require_key).map(refused).collect()
 }
 
-/// Returns what to set for an upstream without a key.
+/// Returns the hint for an upstream without a key.
 pub(crate) fn key_for(upstream: &str) -> String {
     format!(
-        "set `[upstreams.{upstream}] api_key = {{ env = \"NAME\" }}` (any text for a server that needs no key)"
+        "set `[upstreams.{upstream}] api_key = {{ env = \"NAME\" }}` (any text if the server needs no key)"
     )
 }

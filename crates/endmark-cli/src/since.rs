@@ -8,8 +8,8 @@ pub(crate) fn seconds(typed: &str) -> Result<u64, CommandError> {
     span::seconds(typed).ok_or_else(|| {
         CommandError::input(
             "bad_since",
-            format!("`{typed}` is no span of time"),
-            "Write a number with m, h, d or w after it, as in `--since 7d`.",
+            format!("`{typed}` is not a time span"),
+            "Write a number followed by m, h, d or w, as in `--since 7d`.",
         )
     })
 }

@@ -1,7 +1,7 @@
-//! Standard error, which may have no active reader.
+//! Writes to standard error, which may have a slow reader or none.
 //!
-//! Most commands write to it synchronously. A gateway must keep serving, so once it starts its messages go through a
-//! bounded queue to a separate thread. Messages that do not fit are counted as lost.
+//! Most commands write to it synchronously. A gateway must keep serving, so its messages go through a bounded queue to
+//! a separate thread. Messages that do not fit are counted as lost.
 
 mod queue;
 
@@ -14,21 +14,21 @@ use queue::Queue;
 /// Capacity of the queue: about a thousand lines.
 const QUEUE_LIMIT_BYTES: usize = 256 * 1024;
 
-/// How long the process waits at its end for queued lines. An active reader needs far less.
+/// How long the process waits for queued lines when it ends. An active reader needs far less.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 static QUEUE: OnceLock<Queue> = OnceLock::new();
 
-/// From now on, writes never block on a slow reader of standard error.
+/// Makes further writes independent of the reader of standard error.
 pub(crate) fn never_wait() -> io::Result<()> {
     if QUEUE.get().is_none() {
-        // If another thread set the queue meanwhile, that one is used and this empty one is dropped.
+        // If another thread set the queue meanwhile, this empty one is dropped.
         let _ = QUEUE.set(Queue::start(io::stderr(), QUEUE_LIMIT_BYTES, say_lost)?);
     }
     Ok(())
 }
 
-/// Writes one or more lines. Errors are ignored, because a closed standard error leaves no place to report them.
+/// Writes one or more lines. Ignores errors, because they cannot be reported without standard error.
 pub(crate) fn write(lines: Vec<u8>) {
     match QUEUE.get() {
         Some(queue) => queue.push(lines),
@@ -56,5 +56,5 @@ pub(crate) fn flush_within(timeout: Duration) {
 }
 
 fn say_lost(lines: u64) {
-    tracing::warn!(lines, "lines of the log were lost: standard error was not read in time");
+    tracing::warn!(lines, "lines of the log were lost because standard error was not read in time");
 }

@@ -1,4 +1,4 @@
-//! Agent commands, supervised until their artifacts are complete or a reason to give up is found. (CG-3 to CG-5)
+//! Supervises agent commands until their artifacts are complete, or there is a reason to give up (CG-3 to CG-5).
 
 mod answer;
 mod kept;
@@ -35,10 +35,10 @@ pub(crate) use take_up::take_up;
 use telling::Telling;
 use wish::{Shared, Wish};
 
-/// How long the end waits for webhook events in flight.
+/// How long the process waits at its end for webhook events in flight.
 const WEBHOOK_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Supervises one command, or those of a file, to their ends.
+/// Supervises one command, or all runs of a file, until they end.
 pub(crate) fn supervise(context: &Context, arguments: &Run) -> Result<Answer, CommandError> {
     let effective = context.configuration(arguments.overrides())?;
     let kept = kept_in(&effective.settings);
@@ -64,7 +64,7 @@ pub(crate) fn supervise(context: &Context, arguments: &Run) -> Result<Answer, Co
         answer::of_all(context.terminal.tables(), all)?
     } else {
         let over = all.over.into_iter().next();
-        answer::of_one(painter, over.ok_or_else(|| CommandError::Bug("no run is over".to_owned()))?)?
+        answer::of_one(painter, over.ok_or_else(|| CommandError::Bug("no run has ended".to_owned()))?)?
     };
     Ok(answer.with_warnings(configuration_warnings(&effective)).with_warnings(warnings))
 }
@@ -76,7 +76,7 @@ fn open_store(settings: &Settings, tasks: &[Task]) -> Result<Store, CommandError
     open(&settings.files.store).map_err(|error| CommandError::of_store(&error))
 }
 
-/// Supervises all tasks, at most `at_once` at a time, and closes the store. Also returns warnings.
+/// Supervises all tasks, at most `at_once` in parallel, and closes the store. Also returns warnings.
 fn supervised(
     shared: &Shared<'_>,
     settings: &Settings,
@@ -96,7 +96,7 @@ fn supervised(
         if let Some(webhook) = webhook
             && !webhook.flush(WEBHOOK_PATIENCE).await
         {
-            telling.borrow_mut().warn("not all events came to the webhook");
+            telling.borrow_mut().warn("some events did not reach the webhook");
         }
         store.close().await;
         all.map_err(|error| of_system(&error))
@@ -117,17 +117,20 @@ fn runtime() -> Result<Runtime, CommandError> {
 }
 
 fn of_system(error: &io::Error) -> CommandError {
-    CommandError::Upstream { message: format!("the system does not allow it to run: {error}"), hint: None }
+    CommandError::Upstream {
+        message: format!("the system does not allow the command to run: {error}"),
+        hint: None,
+    }
 }
 
-/// Returns the folder beside the store that has a subfolder for each run.
+/// Returns the folder next to the store that has a subfolder for each run.
 pub(crate) fn kept_in(settings: &Settings) -> PathBuf {
     let mut folder = settings.files.store.path().as_os_str().to_owned();
     folder.push("-runs");
     PathBuf::from(folder)
 }
 
-/// Removes the output of runs that are older than the retention period.
+/// Deletes the output of runs that are older than the retention period.
 fn forget_old(settings: &Settings, folder: &Path) {
     // As in the store, 0 days means forever.
     let days = settings.gateway.store_policy.keep_days;

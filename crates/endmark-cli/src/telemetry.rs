@@ -1,7 +1,7 @@
-//! OpenTelemetry traces, if the standard environment variables ask for them.
+//! OpenTelemetry traces, if the standard environment variables request them.
 //!
-//! Whether they do is decided here, with and without the feature `otel`. OpenTelemetry's own library reads the other
-//! variables.
+//! This module decides whether they do, with and without the feature `otel`. OpenTelemetry's own library reads the
+//! other variables.
 
 use endmark_config::Environment;
 use endmark_failure::CommandError;
@@ -14,7 +14,7 @@ pub(crate) use export::Traces;
 
 const DISABLED: &str = "OTEL_SDK_DISABLED";
 const EXPORTER: &str = "OTEL_TRACES_EXPORTER";
-/// The first variable that is set counts.
+/// The first variable that is set applies.
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 const PROTOCOLS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
 /// The only supported protocol; all collectors understand it.
@@ -22,7 +22,7 @@ const PROTOCOL: &str = "http/protobuf";
 /// The default address of a collector on the same machine.
 const LOCAL: &str = "http://localhost:4318";
 
-/// Returns the endpoint for traces, or `None` if none are requested.
+/// Returns the endpoint for traces, or `None` if no traces are requested.
 fn asked(environment: &Environment) -> Result<Option<String>, CommandError> {
     let first =
         |names: [&'static str; 2]| names.into_iter().find_map(|name| Some((name, environment.get(name)?)));
@@ -45,15 +45,15 @@ fn asked(environment: &Environment) -> Result<Option<String>, CommandError> {
 }
 
 fn unknown(name: &str, value: &str, known: &str) -> CommandError {
-    let message = format!("{name} is `{value}`, and Endmark knows only `{known}`");
+    let message = format!("{name} is `{value}`, but Endmark supports only `{known}`");
     CommandError::input(
         "unknown_telemetry",
         message,
-        "Set it to that, or OTEL_SDK_DISABLED=true for no traces.",
+        "Set it to the supported value, or disable traces with OTEL_SDK_DISABLED=true.",
     )
 }
 
-/// Replaces traces in a build without them.
+/// Stands in for traces in a build without them.
 #[cfg(not(feature = "otel"))]
 pub(crate) enum Traces {}
 
@@ -62,7 +62,7 @@ pub(crate) enum Traces {}
 pub(crate) fn warning(environment: &Environment) -> Result<Option<String>, CommandError> {
     Ok(asked(environment)?.map(|endpoint| {
         format!(
-            "traces are asked for at {endpoint}, and this build of Endmark makes none: build it with `--features otel`, \
+            "traces are requested for {endpoint}, but this build of Endmark does not support them: build it with `--features otel`, \
              or set OTEL_SDK_DISABLED=true"
         )
     }))

@@ -1,4 +1,4 @@
-//! How answers are shown: as an envelope, or as text for people.
+//! Shows answers: as an envelope, or as text for people.
 
 pub(crate) mod answer;
 pub(crate) mod paint;

@@ -1,36 +1,36 @@
-//! Checks of the set-up, each with what to do where it fails.
+//! Checks of the setup. A failed check has a hint.
 
 use serde::Serialize;
 
 use crate::error::CommandError;
 
-/// What one check found.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Check {
-    /// What was looked at.
+    /// The name of the check.
     pub name: String,
-    /// Whether all is well.
+    /// Whether the check passed.
     #[serde(rename = "ok")]
     pub is_ok: bool,
-    /// What was found.
+    /// The finding.
     pub message: String,
-    /// What to do about it.
+    /// How to fix the problem.
     pub hint: Option<String>,
 }
 
 impl Check {
-    /// All is well.
+    /// Returns a check that passed.
     pub fn passed(name: impl Into<String>, message: impl Into<String>) -> Self {
         Self { name: name.into(), is_ok: true, message: message.into(), hint: None }
     }
 
-    /// Something is wrong.
+    /// Returns a check that failed.
     pub fn failed(name: impl Into<String>, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { name: name.into(), is_ok: false, message: message.into(), hint: Some(hint.into()) }
     }
 
-    /// Something is wrong, as an error says it.
+    /// Returns a failed check with the message and hint of an error.
     pub fn of_error(name: impl Into<String>, error: &CommandError) -> Self {
         let body = error.body();
         Self { name: name.into(), is_ok: false, message: body.message, hint: body.hint }

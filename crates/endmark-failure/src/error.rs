@@ -1,4 +1,4 @@
-//! Why a command could not do what it was asked, with what to do next.
+//! The error of a command, with a hint on what to do next.
 
 use std::error::Error;
 use std::io;
@@ -8,72 +8,72 @@ use endmark_envelope::{ErrorBody, FIELD_TOO_LARGE, TooLarge, WriteError};
 
 use crate::exit::Exit;
 
-/// Why a command could not do what it was asked.
+/// The error of a command.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// The arguments do not fit together, or the input is not what it has to be.
+    /// The arguments are inconsistent, or the input is invalid.
     #[error("{message}")]
     Input {
-        /// The word for programs.
+        /// The error code, for programs.
         code: &'static str,
-        /// What is wrong, for people.
+        /// The problem, for people.
         message: String,
-        /// What to do about it.
+        /// How to fix it.
         hint: Option<String>,
     },
-    /// An argument is larger than it may be (EN-4).
+    /// An argument exceeds its size limit (EN-4).
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
     /// A file, or standard input, cannot be read.
     #[error("cannot read `{}`: {source}", path.display())]
     Read {
-        /// What was to be read.
+        /// The file.
         path: PathBuf,
-        /// Why it cannot be.
+        /// The error of the system.
         source: io::Error,
     },
     /// Standard output cannot be written.
     #[error("cannot write to standard output: {0}")]
     Write(io::Error),
-    /// Standard output has no whole envelope, and can have none any more.
+    /// Standard output has a partial envelope, which cannot be completed.
     #[error("cannot write to standard output: {}; {} bytes are written", .0.source, .0.written)]
     Partial(WriteError),
-    /// Something outside did not do its part.
+    /// An upstream or another external system failed.
     #[error("{message}")]
     Upstream {
-        /// What is wrong, for people.
+        /// The problem, for people.
         message: String,
-        /// What to do about it.
+        /// How to fix it.
         hint: Option<String>,
     },
-    /// The record of recoveries cannot be used.
+    /// The store cannot be used.
     #[error("{message}")]
     Store {
-        /// What is wrong, for people.
+        /// The problem, for people.
         message: String,
-        /// What to do about it.
+        /// How to fix it.
         hint: Option<String>,
     },
     /// The interrupt key was pressed.
     #[error("interrupted")]
     Interrupted,
-    /// A bug.
+    /// A bug in Endmark.
     #[error("{0}")]
     Bug(String),
 }
 
 impl CommandError {
-    /// An error in what the user gave.
+    /// Returns an error of the user's input.
     pub fn input(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Input { code, message: message.into(), hint: Some(hint.into()) }
     }
 
-    /// An error of the store, which says itself what to do.
+    /// Returns an error of the store. Its message already contains the hint.
     pub fn of_store(error: &dyn Error) -> Self {
         Self::Store { message: error.to_string(), hint: None }
     }
 
-    /// How the process ends with this error; a reader that went away is no error at all.
+    /// Returns the exit code. A reader that closed standard output is not an error.
     pub fn exit(&self) -> Exit {
         match self {
             Self::Input { .. } | Self::TooLarge(_) | Self::Read { .. } => Exit::Usage,
@@ -85,7 +85,7 @@ impl CommandError {
         }
     }
 
-    /// The same for an envelope and for people.
+    /// Returns the body of the error, for the envelope and for people.
     pub fn body(&self) -> ErrorBody {
         if let Self::TooLarge(error) = self {
             return error.clone().into();

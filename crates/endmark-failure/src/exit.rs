@@ -1,32 +1,32 @@
-//! The exit codes, the same for every command.
+//! The exit codes, which are the same for every command.
 
 use std::process::ExitCode;
 
-/// How the process ends.
+/// The exit code of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Exit {
-    /// Fine; also where the reader of the output went away.
+    /// Success, also if the reader closed standard output.
     Success,
-    /// The answer is no: truncated, not whole, not recovered.
+    /// A negative result: truncated, not whole, not recovered.
     No,
     /// Bad usage or invalid input; nothing was done.
     Usage,
-    /// An upstream, or something else outside, failed.
+    /// An upstream or another external system failed.
     Upstream,
     /// The store failed.
     Store,
     /// A bug in Endmark.
     Bug,
-    /// Stopped by the interrupt key.
+    /// Stopped by the interrupt key (SIGINT).
     Interrupted,
-    /// Stopped by its user.
+    /// Stopped by SIGTERM.
     Terminated,
-    /// Stopped because its terminal went away.
+    /// Stopped because the terminal was closed (SIGHUP).
     HungUp,
 }
 
 impl Exit {
-    /// The exit that an error names; a code that no exit has is a bug.
+    /// Returns the exit with this code. An unknown code is a bug.
     pub fn of_code(code: u8) -> Self {
         let all = [
             Self::Success,
@@ -42,7 +42,7 @@ impl Exit {
         all.into_iter().find(|exit| exit.code() == code).unwrap_or(Self::Bug)
     }
 
-    /// The number that the shell sees.
+    /// Returns the code as a number, for the shell.
     pub fn code(self) -> u8 {
         match self {
             Self::Success => 0,

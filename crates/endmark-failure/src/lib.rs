@@ -1,4 +1,4 @@
-//! How a command fails: with a code for programs, a sentence for people, what to do next, and the exit code of the process.
+//! Errors of commands: a code for programs, a message for people, a hint, and the exit code of the process.
 
 mod check;
 mod error;

@@ -1,11 +1,11 @@
-//! The name that was probably meant.
+//! Suggests a known name for a misspelled one.
 
-/// Below this share of equal characters two names have nothing to do with each other.
+/// Names with a smaller share of equal characters are unrelated.
 const MIN_LIKENESS: f64 = 0.6;
 
-/// The known name that is most like this one, if any is much like it.
+/// Returns the most similar known name, if one is similar enough.
 ///
-/// A name in the wrong section whose last part is right counts as equal.
+/// A name in the wrong section with the right last part counts as nearly equal.
 pub fn nearest(name: &str, known: impl IntoIterator<Item = String>) -> Option<String> {
     let last = |name: &str| name.rsplit('.').next().map(str::to_owned);
     let likeness = |candidate: &String| {

@@ -1,28 +1,28 @@
-//! Texts of others as a terminal may show them: nothing in them acts upon it.
+//! Makes untrusted text safe for a terminal.
 
 use std::ops::RangeInclusive;
 
-/// Characters that change in which direction what follows is shown, or end a line: the marks, embeddings, overrides and
-/// isolates of Unicode Standard Annex 9, and the separators of lines and paragraphs.
+/// Characters that change the text direction or end a line: the marks, embeddings, overrides and isolates of Unicode
+/// Standard Annex 9, and the line and paragraph separators.
 const DIRECTIONS: [RangeInclusive<char>; 4] =
     ['\u{61c}'..='\u{61c}', '\u{200e}'..='\u{200f}', '\u{2028}'..='\u{202e}', '\u{2066}'..='\u{2069}'];
 
-/// A text in one line, with nothing in it that a terminal would act upon.
+/// Returns the text on one line, with all terminal control characters escaped.
 pub fn in_one_line(text: &str) -> String {
     text.chars().flat_map(visible).collect()
 }
 
-/// A text in its lines, with nothing else in it that a terminal would act upon.
+/// Returns the text with its line feeds, and all other terminal control characters escaped.
 pub fn in_lines(text: &str) -> String {
     text.split('\n').map(in_one_line).collect::<Vec<_>>().join("\n")
 }
 
-/// A character as it can be shown: by its escape, if it is a control character or changes the direction of what follows.
+/// Returns the character, escaped if it is a control character or changes the text direction.
 pub fn visible(character: char) -> Vec<char> {
     if acts(character) { character.escape_default().collect() } else { vec![character] }
 }
 
-/// Whether a terminal does something else with a character than show it.
+/// Whether a terminal acts on this character instead of showing it.
 pub fn acts(character: char) -> bool {
     character.is_control() || DIRECTIONS.iter().any(|range| range.contains(&character))
 }

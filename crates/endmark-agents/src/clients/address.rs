@@ -5,7 +5,7 @@ use endmark_failure::{CommandError, nearest};
 
 use super::client::Address;
 
-/// Returns the address for a client, and for a named upstream.
+/// Returns the gateway's address for a client, with the path of a named upstream if there is one.
 pub fn address(
     url: Option<&str>,
     upstream: Option<&str>,
@@ -19,7 +19,10 @@ pub fn address(
     let names = || settings.upstreams.iter().map(|upstream| upstream.name.clone());
     if url.is_none() && !names().any(|known| known == name) {
         let hint = nearest(name, names()).map_or_else(
-            || "`endmark config` shows those there are; `--url` is for a gateway elsewhere.".to_owned(),
+            || {
+                "`endmark config` lists the upstreams; use `--url` for a gateway on another machine."
+                    .to_owned()
+            },
             |near| format!("Did you mean `{near}`?"),
         );
         return Err(CommandError::input("unknown_upstream", format!("there is no upstream `{name}`"), hint));
@@ -32,20 +35,20 @@ fn given(url: &str) -> Result<String, CommandError> {
         CommandError::input(
             "invalid_url",
             message,
-            "Give it without a version, as in http://gateway.example:4141.",
+            "Write the URL without an API version, as in http://gateway.example:4141.",
         )
     };
-    let uri: http::Uri = url.parse().map_err(|error| invalid(format!("`{url}` is no URL: {error}")))?;
+    let uri: http::Uri = url.parse().map_err(|error| invalid(format!("`{url}` is not a URL: {error}")))?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none_or(str::is_empty) {
-        return Err(invalid(format!("`{url}` is no URL with http or https")));
+        return Err(invalid(format!("`{url}` is not an http or https URL")));
     }
     let root = url.trim_end_matches('/');
     if uri.query().is_some() || url.contains('#') || root.ends_with("/v1") || root.ends_with("/v1beta") {
-        return Err(invalid(format!("`{url}` says more than where the gateway is")));
+        return Err(invalid(format!("`{url}` contains more than the address of the gateway")));
     }
-    // It is written on one line in files of several languages.
+    // The URL is written on one line in files of several syntaxes.
     if url.chars().any(|character| character.is_control() || " \"'\\`$#".contains(character)) {
-        return Err(invalid(format!("`{url}` has characters that belong in no URL")));
+        return Err(invalid(format!("`{url}` has characters that are not allowed in a URL")));
     }
     Ok(root.to_owned())
 }
@@ -55,20 +58,20 @@ fn configured(settings: &Settings) -> Result<String, CommandError> {
         CommandError::input(
             "unknown_address",
             message,
-            "Say where it is: `--url https://gateway.example:4141`.",
+            "Name the address: `--url https://gateway.example:4141`.",
         )
     };
     if settings.tls.certificate.is_some() {
-        return Err(needs_url("the gateway speaks TLS, and only you know the name in its certificate"));
+        return Err(needs_url("the gateway uses TLS, so the address must have the name in its certificate"));
     }
     let listen = settings.gateway.listener.listen;
     if listen.port() == 0 {
-        return Err(needs_url("the gateway takes any free port (`listen` has port 0)"));
+        return Err(needs_url("the gateway uses any free port (`listen` has port 0)"));
     }
     Ok(format!("http://{}", reachable(listen)))
 }
 
-/// Returns a value without a password before the `@` of an address.
+/// Removes a password before the `@` of an address.
 pub fn without_password(value: &str) -> String {
     let Some((scheme, rest)) = value.split_once("://") else { return value.to_owned() };
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));

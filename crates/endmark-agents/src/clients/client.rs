@@ -1,4 +1,4 @@
-//! The clients: what each needs to go through Endmark, where its configuration is, and which format it uses.
+//! The clients: the settings that each one needs, the place of its configuration, and its wire formats.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use endmark_wire::openai_responses::Responses;
 
 use super::document::{Document, Syntax, Value};
 
-/// The clients that can be pointed at Endmark.
+/// The clients that can be connected to Endmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ClientChoice {
     /// Claude Code
@@ -30,7 +30,7 @@ pub enum ClientChoice {
 }
 
 impl ClientChoice {
-    /// Returns its name on the command line.
+    /// Returns the client's name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Claude => "claude",
@@ -58,22 +58,22 @@ impl Address {
 
 /// The properties of one client.
 pub struct Client {
-    /// Its title.
+    /// The client's title.
     pub title: &'static str,
-    /// The formats that it uses.
+    /// The wire formats that the client uses.
     pub formats: &'static [&'static dyn WireFormat],
-    /// The language of its configuration file.
+    /// The syntax of its configuration file.
     pub syntax: Syntax,
     /// Further notes, one sentence each.
     pub notes: &'static [&'static str],
 }
 
-/// One key, and its required value.
+/// A key and its required value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
     /// The path of the key.
     pub path: Vec<String>,
-    /// Its required value.
+    /// The required value.
     pub value: Value,
 }
 
@@ -88,17 +88,17 @@ impl Setting {
     }
 }
 
-/// Returns the formats that a client will use once it is set up.
+/// Returns the formats that a client uses after setup.
 pub fn needed(choice: ClientChoice, model: Option<&str>) -> &'static [&'static dyn WireFormat] {
     match choice {
-        // The user chooses its other providers.
+        // The user chooses the other providers of opencode.
         ClientChoice::Opencode if model.is_some() => &[&Chat],
         ClientChoice::Opencode => &[],
         _ => Client::of(choice).formats,
     }
 }
 
-/// The providers of opencode with an address of their own, and the version in it.
+/// The providers of opencode that have their own address, and the API version in that address.
 const OPENCODE_PROVIDERS: [(&str, &str); 3] = [("openai", "v1"), ("anthropic", "v1"), ("google", "v1beta")];
 
 impl Client {
@@ -110,8 +110,8 @@ impl Client {
                 formats: &[&Messages],
                 syntax: Syntax::Jsonc,
                 notes: &[
-                    "It takes the settings of a project (.claude/settings.json) before these, and these before the shell's.",
-                    "It needs an API key (ANTHROPIC_API_KEY, or apiKeyHelper): a login at claude.ai is for Anthropic's own address.",
+                    "Claude Code prefers a project's settings (.claude/settings.json) to these, and these to the shell's variables.",
+                    "Claude Code needs an API key (ANTHROPIC_API_KEY, or apiKeyHelper): a claude.ai login works only at Anthropic's address.",
                 ],
             },
             ClientChoice::Codex => Self {
@@ -119,8 +119,8 @@ impl Client {
                 formats: &[&Responses],
                 syntax: Syntax::Toml,
                 notes: &[
-                    "It takes the key from OPENAI_API_KEY: a ChatGPT login is for OpenAI's own address.",
-                    "It lists sessions by provider: those of other providers come back with `--undo`.",
+                    "Codex reads the key from OPENAI_API_KEY: a ChatGPT login works only at OpenAI's address.",
+                    "Codex lists sessions by provider: sessions of other providers reappear after `--undo`.",
                 ],
             },
             ClientChoice::Gemini => Self {
@@ -128,22 +128,22 @@ impl Client {
                 formats: &[&Gemini],
                 syntax: Syntax::Dotenv,
                 notes: &[
-                    "It reads one .env file only: a .env or .gemini/.env of a project comes before this one.",
-                    "It needs GEMINI_API_KEY, and \"gemini-api-key\" where its settings.json names a way to log in.",
+                    "Gemini CLI reads only one .env file, and prefers a project's .env or .gemini/.env to this one.",
+                    "Gemini CLI needs GEMINI_API_KEY. If its settings.json names a login method, it must be \"gemini-api-key\".",
                 ],
             },
             ClientChoice::Opencode => Self {
                 title: "opencode",
                 formats: &[&Chat, &Responses, &Messages, &Gemini],
                 syntax: Syntax::Jsonc,
-                notes: &["A project's opencode.json comes before this one."],
+                notes: &["opencode prefers a project's opencode.json to this one."],
             },
             ClientChoice::Openai => Self {
                 title: "the OpenAI libraries",
                 formats: &[&Chat, &Responses],
                 syntax: Syntax::Dotenv,
                 notes: &[
-                    "The libraries read the environment: an application has to load the .env file, as most do.",
+                    "The libraries read the environment: the application must load the .env file, as most applications do.",
                 ],
             },
             ClientChoice::Anthropic => Self {
@@ -151,14 +151,14 @@ impl Client {
                 formats: &[&Messages],
                 syntax: Syntax::Dotenv,
                 notes: &[
-                    "The libraries read the environment: an application has to load the .env file, as most do.",
+                    "The libraries read the environment: the application must load the .env file, as most applications do.",
                 ],
             },
         }
     }
 }
 
-/// Returns the path of a client's configuration, as the client itself finds it, or `None` without a home folder.
+/// Returns the path of a client's configuration, as the client itself finds it. `None` without a home folder.
 pub fn file(choice: ClientChoice, environment: &Environment) -> Option<PathBuf> {
     let named = |name: &str| environment.get(name).map(PathBuf::from);
     let home = || named("HOME");
@@ -174,7 +174,7 @@ pub fn file(choice: ClientChoice, environment: &Environment) -> Option<PathBuf> 
         }
         ClientChoice::Opencode => named("OPENCODE_CONFIG").or_else(|| {
             let folder = named("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")))?.join("opencode");
-            // Of the existing ones the last that it reads, which has precedence.
+            // opencode reads all of these files, and the last one has precedence.
             let found = ["opencode.jsonc", "opencode.json", "config.json"]
                 .map(|file| folder.join(file))
                 .into_iter()
@@ -195,7 +195,7 @@ pub fn settings(choice: ClientChoice, address: &Address, model: Option<&str>) ->
                 Setting::text(&["model_provider"], "endmark"),
                 provider("name", "Endmark"),
                 provider("base_url", &address.with("v1")),
-                // For a custom provider it uses HTTP; for its built-in one it first tries a WebSocket.
+                // Codex uses HTTP for a custom provider. For its built-in one it first tries a WebSocket.
                 provider("wire_api", "responses"),
                 provider("env_key", "OPENAI_API_KEY"),
             ]
@@ -208,7 +208,7 @@ pub fn settings(choice: ClientChoice, address: &Address, model: Option<&str>) ->
                 Setting::text(&["provider", "endmark", "npm"], "@ai-sdk/openai-compatible"),
                 Setting::text(&["provider", "endmark", "name"], "Endmark"),
                 Setting::text(&["provider", "endmark", "options", "baseURL"], address.with("v1")),
-                // A custom provider has no key unless its options name one.
+                // A custom provider has no key unless its options set one.
                 Setting::text(&["provider", "endmark", "options", "apiKey"], "{env:OPENAI_API_KEY}"),
                 Setting {
                     path: ["provider", "endmark", "models", model].map(str::to_owned).to_vec(),
@@ -225,7 +225,7 @@ pub fn settings(choice: ClientChoice, address: &Address, model: Option<&str>) ->
     }
 }
 
-/// Returns the keys that `--undo` removes, each with everything below it.
+/// Returns the keys that `--undo` removes, each with all keys below it.
 pub fn owned(choice: ClientChoice) -> &'static [&'static [&'static str]] {
     match choice {
         ClientChoice::Claude => &[&["env", "ANTHROPIC_BASE_URL"]],
@@ -242,7 +242,7 @@ pub fn owned(choice: ClientChoice) -> &'static [&'static [&'static str]] {
     }
 }
 
-/// Returns the keys of other clients with the same configuration language: one file may serve several of them.
+/// Returns the keys of other clients with the same configuration syntax, because they may share a file.
 pub fn owned_by_others(choice: ClientChoice) -> Vec<&'static [&'static str]> {
     let syntax = Client::of(choice).syntax;
     let others = ClientChoice::value_variants().iter().copied();
@@ -250,7 +250,7 @@ pub fn owned_by_others(choice: ClientChoice) -> Vec<&'static [&'static str]> {
     others.flat_map(owned).copied().collect()
 }
 
-/// Returns a setting in the client's own file that overrides the required ones, with its value.
+/// Returns a setting in the client's file that overrides the required settings, with its value.
 pub fn overridden(choice: ClientChoice, document: &Document) -> Option<(String, String)> {
     if choice != ClientChoice::Codex {
         return None;

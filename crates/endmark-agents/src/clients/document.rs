@@ -1,4 +1,4 @@
-//! Edits a configuration file in place: comments, order, spelling and unknown content stay.
+//! Edits a configuration file in place. Comments, order, spelling and unknown content stay.
 
 mod dotenv;
 mod jsonc;
@@ -13,10 +13,10 @@ use jsonc::Jsonc;
 pub use lists::Removal;
 use toml::Toml;
 
-/// The language of a configuration file.
+/// The syntax of a configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
-    /// JSON, whose comments and trailing commas are kept.
+    /// JSON with comments and trailing commas, which are preserved.
     Jsonc,
     /// TOML.
     Toml,
@@ -25,7 +25,7 @@ pub enum Syntax {
 }
 
 impl Syntax {
-    /// Returns its name, for people.
+    /// Returns the syntax's name, for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Jsonc => "JSON",
@@ -47,20 +47,20 @@ pub enum Value {
 /// Why a file cannot be changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnfitFile {
-    /// It is not valid in its language.
+    /// The file is not valid in its syntax.
     #[error("{0}")]
     Unreadable(String),
-    /// Another value is where a table is needed.
-    #[error("`{0}` is no table in it")]
+    /// A table is needed, but the file has another value.
+    #[error("`{0}` is not a table in it")]
     NoTable(String),
-    /// A table is where a value is needed. Its content would be lost.
+    /// A value is needed, but the file has a table. Its content would be lost.
     #[error("`{0}` is a table in it")]
     IsTable(String),
-    /// Another value is where a list is needed.
-    #[error("`{0}` is no list in it")]
+    /// A list is needed, but the file has another value.
+    #[error("`{0}` is not a list in it")]
     NoList(String),
-    /// Writing it back would change more than requested.
-    #[error("it cannot be written back as it is")]
+    /// Writing the file back would change more than requested.
+    #[error("it cannot be written back without other changes")]
     Unfaithful,
 }
 
@@ -78,7 +78,7 @@ enum ParsedDocument {
     Dotenv(Dotenv),
 }
 
-/// Returns the name of a key below another one.
+/// Returns the full name of a key below another one.
 fn below(name: &str, key: &str) -> String {
     if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") }
 }
@@ -86,7 +86,7 @@ fn below(name: &str, key: &str) -> String {
 const MARK: char = '\u{feff}';
 
 impl Document {
-    /// Parses it. A file that could not be written back exactly is refused before anything is changed.
+    /// Parses the text. Rejects a file that could not be written back unchanged.
     pub fn parse(syntax: Syntax, text: &str) -> Result<Self, UnfitFile> {
         let body = text.strip_prefix(MARK);
         let has_mark = body.is_some();
@@ -114,7 +114,7 @@ impl Document {
         if self.has_mark { format!("{MARK}{text}") } else { text }
     }
 
-    /// Returns the value of a key, texts without their quotes, or `None` if it is missing.
+    /// Returns the value of a key, without quotes, or `None` if the key is missing.
     pub fn value(&self, path: &[&str]) -> Option<String> {
         match &self.inner {
             ParsedDocument::Jsonc(inner) => inner.value(path),
@@ -123,7 +123,7 @@ impl Document {
         }
     }
 
-    /// Returns all values in a table: names below it, joined by dots, and values. `None` if it is not a table.
+    /// Returns all values in a table, with their dotted names. `None` if the path is not a table.
     pub fn leaves(&self, path: &[&str]) -> Option<Vec<(String, String)>> {
         match &self.inner {
             ParsedDocument::Jsonc(inner) => inner.leaves(path),
@@ -168,8 +168,9 @@ impl Document {
         }
     }
 
-    /// Sets a key, and everything below it, to its state in another document of the same language. Tables that become
-    /// empty are removed, unless the other document has them.
+    /// Copies a key and everything below it from another document of the same syntax.
+    ///
+    /// Tables that become empty are removed, unless the other document has them.
     pub fn take_from(&mut self, other: &Self, path: &[&str]) -> Result<(), UnfitFile> {
         match (&mut self.inner, &other.inner) {
             (ParsedDocument::Jsonc(inner), ParsedDocument::Jsonc(other)) => inner.take_from(other, path),

@@ -1,4 +1,4 @@
-//! A configuration file on disk: read completely, replaced atomically, with records beside it.
+//! A configuration file on disk: it is replaced atomically, and records are kept next to it.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -14,37 +14,37 @@ use tempfile::NamedTempFile;
 use super::lock::Lock;
 use super::revision::Record;
 
-/// A new file may get a key.
+/// Only the owner may read a new file, because it may get a key.
 const OWNER_ONLY_MODE: u32 = 0o600;
 
 /// A client's configuration file.
 pub struct ConfigurationFile {
-    /// Its real path: a link is followed, and stays.
+    /// The real path. A symbolic link is followed and kept.
     pub path: PathBuf,
-    /// Its content when it was read.
+    /// The content when the file was read.
     pub text: Option<String>,
-    /// Held from before the read until after the write, if it is to be written.
+    /// The lock from before the read until after the write; `None` for reading only.
     lock: Option<RefCell<Lock>>,
 }
 
 impl ConfigurationFile {
-    /// Reads it, if it exists.
+    /// Reads the file, if it exists.
     pub fn open(named: &Path) -> Result<Self, CommandError> {
         let path = Self::real(named)?;
         let text = read(&path)?;
         Ok(Self { path, text, lock: None })
     }
 
-    /// Reads it, if it exists, and locks it against other processes of Endmark until this is dropped.
+    /// Reads the file, if it exists, and locks it against other Endmark processes until this is dropped.
     pub fn open_to_write(named: &Path) -> Result<Self, CommandError> {
         let path = Self::real(named)?;
-        // Report an unreadable file before a lock is made beside it.
+        // Report an unreadable file before creating a lock next to it.
         read(&path)?;
         let lock = Lock::take(beside(&path, ".endmark-lock")).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => CommandError::input(
                 "locked_file",
-                format!("another process of Endmark's is writing `{}`", path.display()),
-                "Nothing was written. Run it again when that one is done.",
+                format!("another Endmark process is writing `{}`", path.display()),
+                "Nothing was written. Run the command again after the other process has ended.",
             ),
             _ => unwritable(&path, &error),
         })?;
@@ -52,7 +52,7 @@ impl ConfigurationFile {
         Ok(Self { path, text, lock: Some(RefCell::new(lock)) })
     }
 
-    /// Returns its real path.
+    /// Returns the real path of a file.
     fn real(named: &Path) -> Result<PathBuf, CommandError> {
         Ok(match fs::canonicalize(named) {
             Ok(path) => path,
@@ -61,7 +61,7 @@ impl ConfigurationFile {
         })
     }
 
-    /// Returns what was recorded when it was written.
+    /// Returns the record of the last write.
     pub fn record(&self) -> Result<Option<Record>, CommandError> {
         let Some(written) = read(&self.written())? else { return Ok(None) };
         Ok(Some(Record { original: read(&self.backup())?, written }))
@@ -72,7 +72,7 @@ impl ConfigurationFile {
         beside(&self.path, ".endmark-backup")
     }
 
-    /// Returns the path of the copy of the written file, which shows whether it was changed since.
+    /// Returns the path of the copy of the written file, which shows later changes by others.
     pub fn written(&self) -> PathBuf {
         beside(&self.path, ".endmark-written")
     }
@@ -82,7 +82,7 @@ impl ConfigurationFile {
         beside(&self.path, ".endmark-folders")
     }
 
-    /// Writes the record, then the file: at each moment there is the old or the new file, and a way back.
+    /// Writes the record, then the file. At every moment the file is the old or the new one, and can be restored.
     pub fn write(&self, record: &Record) -> Result<(), CommandError> {
         self.check_writable()?;
         let missing = self.lock.as_ref().map_or(0, |lock| lock.borrow().folders_made());
@@ -101,8 +101,8 @@ impl ConfigurationFile {
         self.replace(&self.path, &record.written)
     }
 
-    /// Keeps an existing backup under another name if the file was changed since, because the next backup will
-    /// include that change.
+    /// Moves the existing backup to another name if the file was changed since, because the next backup includes that
+    /// change.
     fn keep_other_backup(&self, next: &str) -> Result<(), CommandError> {
         match read(&self.backup())? {
             Some(earlier) if earlier != next => {
@@ -118,13 +118,13 @@ impl ConfigurationFile {
         (1_u32..).map(|number| beside(&self.path, &format!(".endmark-backup-{number}")))
     }
 
-    /// Writes this text, or removes the file, and deletes the record.
+    /// Writes this text or removes the file, and deletes the record.
     pub fn restore(&self, text: Option<&str>) -> Result<(), CommandError> {
         self.put(text)?;
         self.forget()
     }
 
-    /// Writes this text, or removes the file.
+    /// Writes this text or removes the file.
     pub fn put(&self, text: Option<&str>) -> Result<(), CommandError> {
         self.check_writable()?;
         self.check_untouched()?;
@@ -146,37 +146,37 @@ impl ConfigurationFile {
         if let Some(lock) = &self.lock {
             lock.borrow_mut().release();
         }
-        // A folder with content cannot be removed, and then no parent is empty.
+        // A folder with content cannot be removed. Then its parents are not empty either.
         let _ = self.above().take(made).try_for_each(fs::remove_dir);
         Ok(())
     }
 
-    /// Returns its parent folders, the innermost first.
+    /// Returns the parent folders, the innermost first.
     fn above(&self) -> impl Iterator<Item = &Path> {
         self.path.ancestors().skip(1).take_while(|folder| !folder.as_os_str().is_empty())
     }
 
-    /// Replacing the file would bypass its permissions, so they are checked first.
+    /// Checks permissions first, because replacing the file would bypass them.
     fn check_writable(&self) -> Result<(), CommandError> {
         match fs::metadata(&self.path) {
             Ok(metadata) if metadata.permissions().readonly() => Err(CommandError::input(
                 "unwritable_file",
                 format!("`{}` is read-only", self.path.display()),
-                "Nothing was written. Whoever made it so may mean it; else allow it with `chmod u+w`, and run it again.",
+                "Nothing was written. If it may be changed, run `chmod u+w` and repeat the command.",
             )),
             _ => Ok(()),
         }
     }
 
-    /// Clients write their configuration as well: it must still have the content that was read.
+    /// Fails if the file was changed since it was read, because clients write their configuration, too.
     fn check_untouched(&self) -> Result<(), CommandError> {
         if read(&self.path)? == self.text {
             return Ok(());
         }
         Err(CommandError::input(
             "changed_meanwhile",
-            format!("`{}` was changed by somebody else just now", self.path.display()),
-            "Nothing was written to it. Run it again; if a client is at work, end that first.",
+            format!("another program has just changed `{}`", self.path.display()),
+            "Nothing was written. Repeat the command; if a client is running, end it first.",
         ))
     }
 
@@ -197,7 +197,7 @@ fn read(path: &Path) -> Result<Option<String>, CommandError> {
         CommandError::input(
             "unfit_file",
             format!("`{}` cannot be used: {why}", path.display()),
-            "Look at it: it is no configuration of a client. Nothing was written.",
+            "Check the file: it is not the configuration of a client. Nothing was written.",
         )
     };
     let bytes = match read_regular(path, MAX_WRITTEN_BYTES) {
@@ -230,14 +230,14 @@ fn replace(path: &Path, text: &str, like: Option<&Metadata>) -> io::Result<()> {
     Ok(())
 }
 
-/// Error of a record that has the written file and not the original.
+/// Returns the error for a record without the original file.
 pub fn lost(file: &ConfigurationFile) -> CommandError {
     let (backup, written) = (file.backup(), file.written());
     CommandError::input(
         "lost_backup",
-        format!("`{}` is gone, and with it what `{}` was before", backup.display(), file.path.display()),
+        format!("`{}`, the original of `{}`, is missing", backup.display(), file.path.display()),
         format!(
-            "Nothing was written. Put it back, or remove `{}`: then `--undo` takes out only what Endmark would write.",
+            "Nothing was written. Restore it, or delete `{}`: then `--undo` removes only settings that Endmark would write.",
             written.display()
         ),
     )

@@ -1,7 +1,7 @@
 //! A lock on a configuration file while it is read, copied and written.
 //!
-//! The lock is a file beside the configuration, so that every process finds the same one, whatever its home folder.
-//! The system releases the lock with the process; a stale file locks no process out.
+//! The lock is a file next to the configuration, so every process finds the same one, whatever its home folder. The
+//! system releases the lock when its process ends, so a stale file blocks no process.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-/// How often, and at what interval, a lock of another process is tried: ten seconds in total.
+/// How many times to try a lock of another process, at this interval: ten seconds in total.
 const TRIES: u32 = 500;
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
-/// A held lock. Dropping it removes its file, and the folders created for it if they are empty.
+/// A lock. Dropping it removes its file, and the folders created for it if they are empty.
 pub(super) struct Lock {
     path: PathBuf,
     file: Option<File>,
@@ -34,7 +34,7 @@ impl Lock {
         for _ in 0..TRIES {
             let file = lock.open()?;
             match file.try_lock() {
-                // Its holder may have removed it after it was opened here. Then it locks nothing.
+                // The previous owner may have removed the file after it was opened here. Then the lock has no effect.
                 Ok(()) if lock.is_at_its_path(&file) => {
                     lock.file = Some(file);
                     return Ok(lock);
@@ -55,7 +55,7 @@ impl Lock {
     /// Removes the file of the lock, after the last change.
     pub(super) fn release(&mut self) {
         if let Some(file) = self.file.take() {
-            // Removed while the lock is held, so no other process has locked this file.
+            // The lock is still held, so no other process has locked this file.
             let _ = fs::remove_file(&self.path);
             drop(file);
         }
@@ -79,7 +79,7 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         self.release();
-        // A folder with content cannot be removed, and then no parent is empty.
+        // A folder with content cannot be removed. Then its parents are not empty either.
         let _ = self.made.iter().try_for_each(fs::remove_dir);
     }
 }

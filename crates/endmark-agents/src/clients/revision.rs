@@ -1,9 +1,9 @@
-//! Decides how a configuration file is changed and restored, on texts alone.
+//! Decides how a configuration file is changed and restored. Works on texts only.
 
 use super::client::Setting;
 use super::document::{Document, Syntax, UnfitFile};
 
-/// What is recorded beside a written file, to restore it.
+/// The record of a written file, which allows to restore the original.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// The original file, if it existed.
@@ -13,7 +13,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Whether the file existed before although its original is lost: the written file had more than Endmark's keys.
+    /// Whether the original is lost: the written file has more than Endmark's keys, but the record has no original.
     pub fn has_lost_its_original(&self, syntax: Syntax, keys: Keys<'_>) -> Result<bool, UnfitFile> {
         if self.original.is_some() {
             return Ok(false);
@@ -27,11 +27,10 @@ impl Record {
     }
 }
 
-/// One key, before and after.
+/// A changed key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The names that lead to it, with dots between them.
-    /// Its key.
+    /// The dotted path of the key.
     pub key: String,
     /// The previous value, if it was set.
     pub before: Option<String>,
@@ -39,23 +38,23 @@ pub struct Change {
     pub after: Option<String>,
 }
 
-/// A key of Endmark's that was changed by another program since: it stays.
+/// A key of Endmark that another program has changed, so it stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptKey {
-    /// Its key.
+    /// The dotted path of the key.
     pub key: String,
-    /// The changed values of a table. The table stays whole: half of it could be invalid for its client.
+    /// The changed values of a table. The whole table stays, because half of it could be invalid for its client.
     pub changed: Vec<String>,
 }
 
 /// The result of a change.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Revision {
-    /// The file already has everything.
+    /// The file already has all settings.
     Same,
-    /// It must be written.
+    /// The file must be written.
     New {
-        /// What is recorded beside the file.
+        /// The record for the file.
         record: Record,
         /// The changes.
         changes: Vec<Change>,
@@ -64,19 +63,19 @@ pub enum Revision {
 
 /// The result of an undo.
 #[derive(Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each field is what it is called in every variant")]
+#[expect(missing_docs, reason = "the fields have the same meaning in every variant")]
 pub enum Reversion {
-    /// The file has nothing of Endmark's.
+    /// The file has no settings of Endmark.
     Nothing,
-    /// The file was not touched since: it becomes the original, or is removed.
+    /// The file was not changed since: it is restored or removed.
     Exactly { original: Option<String>, changes: Vec<Change> },
-    /// Other clients need it, too: only this client's keys are restored, and the record stays for the others.
+    /// Other clients share the file: only this client's keys are restored, and the record stays for the others.
     Shared { record: Record, changes: Vec<Change>, left: Vec<KeptKey> },
-    /// It was touched since: only Endmark's keys are restored.
+    /// The file was changed since: only Endmark's keys are restored.
     OwnKeys {
         text: String,
         changes: Vec<Change>,
-        /// Keys of Endmark's that were changed since; they stay.
+        /// Keys of Endmark that were changed since, so they stay.
         left: Vec<KeptKey>,
     },
 }
@@ -84,14 +83,15 @@ pub enum Reversion {
 /// Endmark's keys in a file.
 #[derive(Clone, Copy)]
 pub struct Keys<'a> {
-    /// Those of this client, each with everything below it.
+    /// The keys of this client, each with all keys below it.
     pub own: &'a [&'a [&'a str]],
-    /// Those of other clients that can share the file.
+    /// The keys of other clients that can share the file.
     pub others: &'a [&'a [&'a str]],
 }
 
-/// Returns the file with these settings. A file that was written before is revised from its original, so that one
-/// undo suffices. Settings of other clients stay.
+/// Returns the file with these settings. Settings of other clients stay.
+///
+/// A file that was written before is revised from its original, so that one undo suffices.
 pub fn revise(
     syntax: Syntax,
     current: Option<&str>,
@@ -125,8 +125,10 @@ pub fn revise(
     Ok(Revision::New { record: Record { original, written: document.text() }, changes })
 }
 
-/// Returns the file without anything of Endmark's. `settings` is what would be written now: without a record, a key
-/// with exactly that value counts as Endmark's.
+/// Returns the file without Endmark's settings.
+///
+/// `settings` are the ones that a write would set now. Without a record, a key with exactly that value counts as
+/// Endmark's.
 pub fn revert(
     syntax: Syntax,
     current: &str,
@@ -161,7 +163,7 @@ pub fn revert(
     })
 }
 
-/// Returns a changed file as if Endmark had never written to it for any client.
+/// Returns a changed file as if Endmark had never written settings for any client.
 fn without_ours(
     syntax: Syntax,
     current: &str,
@@ -173,7 +175,7 @@ fn without_ours(
     Ok(given_back(syntax, current, Some(record), settings, &all)?.0.text())
 }
 
-/// Whether any of these keys differs in another document.
+/// Whether any of these keys differs between the documents.
 fn differs(paths: &[&[&str]], one: &Document, other: &Document) -> bool {
     paths.iter().any(|path| one.value(path) != other.value(path))
 }
@@ -188,7 +190,7 @@ fn keep(paths: &[&[&str]], found: &Document, document: &mut Document) -> Result<
     Ok(())
 }
 
-/// Returns the file with the previous values of Endmark's keys, and the keys that were changed since.
+/// Returns the file with Endmark's keys restored, and the keys that were changed since.
 fn given_back(
     syntax: Syntax,
     current: &str,

@@ -21,12 +21,12 @@ fn wanted(choice: ClientChoice, root: &str, model: Option<&str>) -> Vec<Setting>
     settings(choice, &at(root), model)
 }
 
-/// Its keys, with those of all others that may share its file.
+/// The client's keys, and those of clients that may share its file.
 fn keys(choice: ClientChoice) -> Keys<'static> {
     Keys { own: owned(choice), others: owned_by_others(choice).leak() }
 }
 
-/// Files as people have them, and none.
+/// Typical files of users, and a missing file.
 fn files(syntax: Syntax) -> Vec<Option<&'static str>> {
     let mut files = match syntax {
         Syntax::Jsonc => vec![
@@ -48,7 +48,7 @@ fn written(choice: ClientChoice, current: Option<&str>, record: Option<&Record>,
     let settings = wanted(choice, root, None);
     match revise(Client::of(choice).syntax, current, record, &settings, keys(choice)).unwrap() {
         Revision::New { record, .. } => record,
-        Revision::Same => panic!("{choice:?} says it already: {current:?}"),
+        Revision::Same => panic!("{choice:?} is already up to date: {current:?}"),
     }
 }
 
@@ -100,13 +100,13 @@ fn of_a_file_that_was_touched_only_our_keys_go_back() {
     let Reversion::OwnKeys { text, changes, left } = back else { panic!("{back:?}") };
     assert_eq!(text, original.replace("{\n  \"env\"", "{\n  \"theme\": \"dark\",\n  \"env\""));
     assert_eq!((changes.len(), left.len()), (1, 0));
-    // A key that somebody has given another value is theirs.
+    // A key with a value from another program belongs to that program.
     let theirs = touched.replace("http://a", "https://theirs.example");
     let back = revert(Syntax::Jsonc, &theirs, Some(&record), &[], keys(choice)).unwrap();
     let Reversion::OwnKeys { text, left, .. } = back else { panic!("{back:?}") };
     let key = "env.ANTHROPIC_BASE_URL".to_owned();
     assert_eq!((text.as_str(), left), (theirs.as_str(), vec![KeptKey { key, changed: Vec::new() }]));
-    // Writing again takes the touched file, without our keys, for what it was.
+    // Writing again treats the changed file, without our keys, as the original.
     let again = written(choice, Some(&touched), Some(&record), "http://b");
     assert!(
         again.original.as_deref().is_some_and(|text| text.contains("theme") && text.contains("corp.example"))
@@ -144,13 +144,13 @@ fn a_table_that_somebody_has_put_something_into_stays_whole() {
         let Reversion::OwnKeys { text, left, .. } = back else { panic!("{back:?}") };
         assert_eq!(text, touched.replace("model_provider = \"endmark\"\n", ""), "{choice:?}");
         assert_eq!(left.iter().flat_map(|left| &left.changed).collect::<Vec<_>>(), changed);
-        // Nor does it go where nothing is kept any more.
+        // The key is not restored either after the record is deleted.
         let back = revert(syntax, &text, None, settings, keys(choice)).unwrap();
         assert!(
             matches!(&back, Reversion::OwnKeys { changes, left, .. } if changes.is_empty() && left.len() == 1),
             "{back:?}"
         );
-        // Written again, it comes back with what they put in.
+        // Writing again restores the table, including the user's change.
         let again = revise(syntax, Some(&touched), Some(&written), settings, keys(choice)).unwrap();
         let Revision::New { record, .. } = again else { continue };
         assert_eq!(record.original, Some(text));

@@ -1,7 +1,7 @@
-//! The agents: their events, their settings, and their format of answers.
+//! The agents: their events, their settings, and the format of their hooks' output.
 //!
-//! The formats are those that Claude Code 2.1.331, Codex 0.169.0 and Gemini CLI 0.61.0 were observed to accept.
-//! Gemini CLI documents `hookSpecificOutput.tool_output`, which has no effect there.
+//! Claude Code 2.1.331, Codex 0.169.0 and Gemini CLI 0.61.0 were observed to accept these formats. Gemini CLI documents
+//! `hookSpecificOutput.tool_output`, which has no effect there.
 
 use std::path::{Path, PathBuf};
 
@@ -29,18 +29,18 @@ pub enum HookKind {
     Tool,
     /// Check the agent's artifact before it stops
     Stop,
-    /// Keep values over a compaction (Claude Code)
+    /// Preserve values when a session is compacted (Claude Code)
     Compact,
     /// Give sub-agents the findings protocol (Claude Code)
     Findings,
 }
 
-/// An event at which an agent runs hooks.
+/// An event for which an agent runs hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HookEvent {
-    /// Its name.
+    /// The event's name.
     pub event: &'static str,
-    /// The tools or sources, if there is a choice.
+    /// The tools or sources that the hook applies to, if the agent supports a choice.
     pub matcher: Option<&'static str>,
 }
 
@@ -48,8 +48,10 @@ const fn at(event: &'static str, matcher: Option<&'static str>) -> HookEvent {
     HookEvent { event, matcher }
 }
 
-/// Tools whose results are capped. Claude Code numbers the lines of `Read` after its hooks, which would be wrong
-/// after a cut. The model does not read the results of editing tools.
+/// Tools whose results are capped.
+///
+/// Claude Code numbers the lines of `Read` after its hooks ran, so the numbers would be wrong after a cut. The model
+/// does not read the results of editing tools.
 const CLAUDE_TOOLS: &str = "Bash|BashOutput|TaskOutput|Task|Agent|Grep|Glob|WebFetch|WebSearch|mcp__.*";
 const CLAUDE_UNTOUCHED: [&str; 6] = ["Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "NotebookRead"];
 
@@ -60,10 +62,10 @@ const CHARS_PER_TOKEN: u64 = 4;
 const TIMEOUT_SECONDS: u64 = 60;
 
 impl HookAgent {
-    /// All of them.
+    /// All agents with hooks.
     pub const ALL: [Self; 3] = [Self::Claude, Self::Codex, Self::Gemini];
 
-    /// Returns its name on the command line.
+    /// Returns the agent's name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Claude => "claude",
@@ -72,7 +74,7 @@ impl HookAgent {
         }
     }
 
-    /// Returns its title.
+    /// Returns the agent's title.
     pub fn title(self) -> &'static str {
         match self {
             Self::Claude => "Claude Code",
@@ -81,7 +83,7 @@ impl HookAgent {
         }
     }
 
-    /// Returns the events at which a hook of this kind runs; empty if the agent has none.
+    /// Returns the events for hooks of this kind; empty if the agent has none.
     pub fn events(self, kind: HookKind) -> &'static [HookEvent] {
         match (self, kind) {
             (Self::Claude, HookKind::Tool) => const { &[at("PostToolUse", Some(CLAUDE_TOOLS))] },
@@ -99,20 +101,20 @@ impl HookAgent {
         }
     }
 
-    /// Returns the limit above which the agent itself cuts, without regard to content, in characters. The cap stays
-    /// below.
+    /// Returns the limit in characters above which the agent itself cuts a result, regardless of content. The cap stays
+    /// below this limit.
     pub fn own_limit(self) -> u64 {
         match self {
             // `BASH_MAX_OUTPUT_LENGTH`.
             Self::Claude => 30_000,
-            // The part of a command's output that it passes to hooks and models by default.
+            // The part of a command's output that Codex passes to hooks and models by default.
             Self::Codex => 10_000,
             // `truncateToolOutputThreshold`.
             Self::Gemini => 40_000,
         }
     }
 
-    /// Returns the most that the agent keeps of a hook's answer whatever its settings, in tokens or characters.
+    /// Returns how much of a hook's output the agent keeps at most, in tokens or characters. No setting changes it.
     pub(super) fn keeps_at_most(self, in_tokens: bool) -> Option<u64> {
         match self {
             Self::Codex if in_tokens => Some(self.own_limit() / CHARS_PER_TOKEN),
@@ -121,12 +123,12 @@ impl HookAgent {
         }
     }
 
-    /// Whether the results of this tool can be shortened.
+    /// Whether results of this tool may be shortened.
     pub fn is_capped(self, tool: &str) -> bool {
         self != Self::Claude || !CLAUDE_UNTOUCHED.contains(&tool)
     }
 
-    /// Returns the path of the settings with hooks: the user's own, or those of the project in the current folder.
+    /// Returns the path of the user's settings, or those of the project in the current folder.
     pub fn settings(self, is_project: bool, environment: &Environment) -> Option<PathBuf> {
         let (client, folder, name) = match self {
             Self::Claude => (ClientChoice::Claude, ".claude", "settings.json"),
@@ -139,7 +141,7 @@ impl HookAgent {
         file(client, environment).map(|file| file.with_file_name(name))
     }
 
-    /// Returns the folder of relative paths, if the agent states it.
+    /// Returns the folder that relative paths start from, if the agent states it.
     pub(super) fn project_folder(self, environment: &Environment) -> Option<PathBuf> {
         let name = match self {
             Self::Claude => "CLAUDE_PROJECT_DIR",
@@ -149,13 +151,13 @@ impl HookAgent {
         environment.get(name).map(PathBuf::from).filter(|folder| folder.is_absolute())
     }
 
-    /// Returns the entry in the settings that runs the command at the event.
+    /// Returns the entry for the settings that runs the command at the event.
     pub(super) fn entry(self, at: HookEvent, kind: HookKind, command: &str) -> Value {
         let hook = match self {
             Self::Claude | Self::Codex => {
                 json!({"type": "command", "command": command, "timeout": TIMEOUT_SECONDS})
             }
-            // Its timeouts are in milliseconds.
+            // Gemini CLI has timeouts in milliseconds.
             Self::Gemini => json!({
                 "name": format!("endmark-{}", kind.name()), "type": "command", "command": command,
                 "timeout": TIMEOUT_SECONDS * 1000,
@@ -167,15 +169,15 @@ impl HookAgent {
         }
     }
 
-    /// Returns notes about its hooks, one sentence each.
+    /// Returns notes about the agent's hooks, one sentence each.
     pub fn notes(self) -> &'static [&'static str] {
         match self {
-            Self::Claude => &["Claude Code 2.1.163 to 2.1.177 ignores what hooks make of a tool's result."],
+            Self::Claude => &["Claude Code 2.1.163 to 2.1.177 ignores results that hooks have changed."],
             Self::Codex => &[
-                "Codex runs hooks only after they were trusted: once with `/hooks` in a session, or in headless runs with \
-                 --dangerously-bypass-hook-trust; else it leaves them out without a word.",
-                "Codex cuts outputs before its hooks see them: set `tool_output_token_limit` in its config.toml high, as to 400000. \
-                 No hook can restore what it has cut.",
+                "Codex runs only trusted hooks: trust them once with `/hooks` in a session, or in headless runs with \
+                 --dangerously-bypass-hook-trust; otherwise Codex silently skips them.",
+                "Codex cuts outputs before its hooks see them: set a high `tool_output_token_limit` in its config.toml, such as 400000. \
+                 Hooks cannot restore text that Codex has cut.",
             ],
             Self::Gemini => &[
                 "Gemini CLI shows a capped result as an error of the tool; the text states that it is not one.",
@@ -183,7 +185,7 @@ impl HookAgent {
         }
     }
 
-    /// Returns the answer that replaces the tool's result by a shortened one.
+    /// Returns the output that replaces the tool's result by a shortened one.
     pub(super) fn replaced(self, result: ShortenedResult) -> Value {
         match (self, result) {
             (_, ShortenedResult::Shaped(value)) => json!({
@@ -193,7 +195,7 @@ impl HookAgent {
         }
     }
 
-    /// Returns the answer after which the agent continues with this prompt.
+    /// Returns the output that makes the agent continue with this prompt.
     pub(super) fn refused(self, reason: &str) -> Value {
         match self {
             Self::Claude | Self::Codex => json!({"decision": "block", "reason": reason}),
@@ -201,26 +203,26 @@ impl HookAgent {
         }
     }
 
-    /// Returns the answer that lets any agent continue, and shows this message to its user.
+    /// Returns the output that lets the agent continue and shows this message to its user.
     pub(super) fn said(message: &str) -> Value {
         json!({"systemMessage": message})
     }
 }
 
-/// A shortened tool result, in its agent's form.
+/// A shortened tool result, in the form that the agent accepts.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ShortenedResult {
-    /// The same value with shorter texts in it: agents silently ignore any other shape.
+    /// The same value with shorter texts, because agents silently ignore any other shape.
     Shaped(Value),
-    /// A text alone.
+    /// A text.
     Text(String),
 }
 
 impl HookKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 4] = [Self::Tool, Self::Stop, Self::Compact, Self::Findings];
 
-    /// Returns its name on the command line.
+    /// Returns the kind's name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tool => "tool",

@@ -1,4 +1,4 @@
-//! Counts an agent's attempts, by session and artifact: a small file each, beside the store.
+//! Counts an agent's attempts by session and artifact, in one small file each next to the store.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -17,13 +17,13 @@ use tempfile::NamedTempFile;
 
 use super::agent::HookAgent;
 
-/// The attempts of an agent at one artifact in one session.
+/// The attempts of an agent to finish one artifact in one session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) agent: String,
     pub(super) session: String,
     pub(super) artifact: String,
-    /// How often it wanted to stop.
+    /// How many times the agent tried to stop.
     pub(super) attempts: u32,
     /// The number of last attempts that changed nothing.
     pub(super) unchanged: u32,
@@ -34,7 +34,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Records the decision after an attempt.
+    /// Records the decision about an attempt.
     pub(super) fn note(&mut self, decision: Decision, fingerprint: &str) {
         if self.state != State::Released {
             self.attempts += 1;
@@ -49,7 +49,7 @@ impl Record {
     }
 }
 
-/// A decision, with the record after it.
+/// A decision, with the updated record.
 pub(super) struct RecordedDecision {
     pub(super) decision: Decision,
     pub(super) record: Record,
@@ -88,7 +88,7 @@ impl Attempts {
         Ok(Self { path: folder.join(name).with_extension("json"), folder, new, keep: kept_for(settings) })
     }
 
-    /// Changes the record under a lock: hooks of one session may run at once.
+    /// Changes the record under a lock, because hooks of one session may run concurrently.
     pub(super) fn change(
         &self,
         decide: impl FnOnce(&mut Record) -> Decision,
@@ -99,12 +99,12 @@ impl Attempts {
         let lock = open_to_write(&mut options, &self.folder.join("lock")).map_err(failed)?;
         lock.lock().map_err(failed)?;
         let mut record = match read_regular(&self.path, MAX_WRITTEN_BYTES) {
-            // An unreadable record is started again: at worst the agent has a few more tries.
+            // An unreadable record starts again from zero: at worst the agent gets a few more attempts.
             Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|_| self.new.clone()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.new.clone(),
             Err(error) => return Err(failed(error)),
         };
-        // An artifact that was finished and no longer is counts as new work.
+        // If a finished artifact is unfinished again, this counts as new work.
         if record.state == State::Succeeded {
             record = self.new.clone();
         }
@@ -125,7 +125,7 @@ pub(super) fn folder(settings: &Settings) -> Result<PathBuf, CommandError> {
     Ok(folder)
 }
 
-/// Creates a folder for its owner alone, if it does not exist.
+/// Creates a folder that only its owner can access, if it does not exist.
 pub(super) fn make(folder: &Path) -> Result<(), CommandError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|error| unusable(folder, &error))
@@ -149,7 +149,7 @@ pub(super) fn hexadecimal(bytes: &[u8]) -> String {
     format!("{:x}", Bytes::copy_from_slice(bytes))
 }
 
-/// Writes a file atomically, for its owner alone.
+/// Writes a file atomically. Only its owner can access it.
 pub(super) fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
     file.write_all(bytes)?;
@@ -168,7 +168,7 @@ pub(super) fn kept_for(settings: &Settings) -> Option<Duration> {
     (days > 0).then(|| Duration::from_secs(u64::from(days) * 86_400))
 }
 
-/// Removes records that no session has used for this long. A file that cannot be removed stays until the next time.
+/// Removes records that are unused for this long. A file that cannot be removed stays until the next call.
 pub(super) fn forget_old(folder: &Path, keep: Option<Duration>) {
     let Some(before) = keep.and_then(|keep| SystemTime::now().checked_sub(keep)) else { return };
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {

@@ -1,5 +1,5 @@
-//! Checks that the hooks in agents' settings work: runs each command as its agent would, with an event that has a
-//! canary, and checks that the canary returns.
+//! Tests the hooks in agents' settings: runs each command as its agent would, with an event that contains a canary, and
+//! checks that the canary is in the output.
 
 mod canary;
 mod version;
@@ -24,7 +24,7 @@ struct InstalledHook {
     file: PathBuf,
 }
 
-/// Checks every hook of Endmark's, of the user and of the project in this folder.
+/// Tests every hook of Endmark, in the user's settings and those of the project in this folder.
 pub async fn checks(environment: &Environment) -> Result<Vec<Check>, CommandError> {
     let mut checks = Vec::new();
     for agent in HookAgent::ALL {
@@ -40,15 +40,15 @@ pub async fn checks(environment: &Environment) -> Result<Vec<Check>, CommandErro
         }
         if !installed.is_empty() {
             checks.push(version::check(agent).await);
-            // A canary does not show whether the agent calls its hooks at all, and what it cuts before.
+            // A canary cannot show whether the agent calls its hooks, or what it cuts before them.
             checks.extend(agent.notes().iter().map(|note| {
                 Check::passed(format!("hooks.{}.note", agent.name()), format!("not checked: {note}"))
             }));
         }
     }
     if checks.is_empty() {
-        let hint = "`endmark hook install --agent claude` puts one into Claude Code's settings.";
-        checks.push(Check::failed("hooks", "no agent has a hook of Endmark's here", hint));
+        let hint = "`endmark hook install --agent claude` adds a hook to Claude Code's settings.";
+        checks.push(Check::failed("hooks", "no hook of Endmark is installed for this user or project", hint));
     }
     Ok(checks)
 }
@@ -66,7 +66,7 @@ fn installed(environment: &Environment, agent: HookAgent) -> Result<Vec<Installe
         };
         let document = Document::parse(Syntax::Jsonc, text).map_err(|error| {
             let message = format!("`{}` cannot be read: {error}", file.path.display());
-            CommandError::input("unfit_file", message, "The agent cannot read it either: mend it.")
+            CommandError::input("unfit_file", message, "The agent cannot read it either: repair the file.")
         })?;
         for kind in HookKind::ALL {
             for &at in agent.events(kind) {
@@ -91,7 +91,7 @@ async fn tried(hook: &InstalledHook) -> Check {
             name,
             format!("{place}: `{}` {reason}", hook.command),
             format!(
-                "Run `endmark hook install --agent {} {}` again with this program, or `--remove` it.",
+                "Run `endmark hook install --agent {} {}` again with this program, or remove the hook with `--remove`.",
                 hook.agent.name(),
                 hook.kind.name()
             ),

@@ -1,4 +1,4 @@
-//! Events that agents report to their hooks, with the same names in all agents.
+//! The events that agents send to their hooks. All agents use the same names.
 
 use std::path::{Path, PathBuf};
 
@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use super::agent::HookAgent;
 
-/// The largest event that is read. Agents cut results long before.
+/// The largest event that is read. Agents cut results long before this size.
 pub const MAX_EVENT_BYTES: u64 = 256 << 20;
 
-/// The states of a finished task, which will not wake the agent.
+/// The states of an ended task, which will not wake the agent.
 const ENDED: [&str; 6] = ["completed", "failed", "killed", "stopped", "cancelled", "canceled"];
 
-/// One event, with the fields that are used.
+/// An event, with the fields that Endmark uses.
 #[derive(Debug, Default, Deserialize)]
 pub struct Event {
     pub(super) session_id: Option<String>,
@@ -28,15 +28,15 @@ pub struct Event {
     /// The sub-agent that starts or stops.
     pub(super) agent_id: Option<String>,
     pub(super) agent_type: Option<String>,
-    /// Whether a hook has kept it from stopping before; of what is not said nothing is assumed.
+    /// Whether a hook has prevented it from stopping before; `None` if unknown.
     pub(super) stop_hook_active: Option<bool>,
     #[serde(default)]
     pub(super) tool_response: Value,
-    /// The agent's last message (Claude Code, Codex).
+    /// The agent's last message in Claude Code and Codex.
     last_assistant_message: Option<String>,
-    /// The same in Gemini CLI.
+    /// The agent's last message in Gemini CLI.
     prompt_response: Option<String>,
-    /// Tasks that run for the agent, and will wake it.
+    /// Running tasks, which will wake the agent.
     #[serde(default)]
     background_tasks: Value,
     #[serde(default)]
@@ -44,7 +44,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// Parses it from standard input.
+    /// Parses an event from standard input.
     pub fn read(bytes: &[u8]) -> Result<Self, CommandError> {
         serde_json::from_slice(&replace_lone_surrogate_bytes(bytes)).map_err(|error| {
             CommandError::input(
@@ -55,7 +55,7 @@ impl Event {
         })
     }
 
-    /// Returns the session, without which nothing can be counted.
+    /// Returns the session, which is needed to count attempts.
     pub fn session(&self) -> Result<&str, CommandError> {
         self.session_id.as_deref().filter(|id| !id.is_empty()).ok_or_else(|| {
             CommandError::input("not_an_event", "the event has no `session_id`", "Update the agent.")

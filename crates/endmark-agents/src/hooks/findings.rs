@@ -1,5 +1,5 @@
-//! `endmark hook findings`: gives sub-agents the findings protocol, and asks for the missing part of a cut result.
-//! (AR-1, AR-4)
+//! `endmark hook findings`: gives sub-agents the findings protocol, and requests the missing part of a cut result
+//! (AR-1, AR-4).
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,14 @@ use super::agent::HookAgent;
 use super::attempts::{folder, forget_old, kept, kept_for, make, name_of, put, unusable};
 use super::event::Event;
 
-/// Characters of the hash that distinguish two sub-agents of one kind.
+/// Characters of the hash that distinguish two sub-agents of the same kind.
 const HASH_CHARS: usize = 8;
-/// The longest part of a name with the kind of the sub-agent.
+/// The longest part of a name that states the kind of sub-agent.
 const KIND_CHARS: usize = 60;
 
-/// Returns the answer to the event: the protocol when a sub-agent starts, and what to do again when it stops. With
-/// `is_required` each sub-agent must hand over a result, even one that has not begun any.
+/// Returns the output for the event: the protocol when a sub-agent starts, and the work to repeat when it stops.
+///
+/// With `is_required` every sub-agent must deliver a result, even if it has not started one.
 pub fn findings(
     event: &Event,
     is_required: bool,
@@ -33,7 +34,7 @@ pub fn findings(
     if event.hook_event_name.as_deref() == Some("SubagentStart") {
         let (name, _) = begin(&folder, &base)?;
         let protocol = Protocol { agent_id: Some(&name), ..Protocol::default() }.text();
-        let text = format!("If your task is to look for findings, hand them over like this.\n\n{protocol}");
+        let text = format!("If your task is to look for findings, deliver them like this.\n\n{protocol}");
         return Ok(Some(
             json!({"hookSpecificOutput": {"hookEventName": "SubagentStart", "additionalContext": text}}),
         ));
@@ -42,7 +43,7 @@ pub fn findings(
         return Ok(None);
     }
     forget_old(&folder, kept_for(settings));
-    // A stop that no hook delayed, after a result was accepted: the sub-agent was resumed without a start.
+    // No hook delayed this stop, which follows an accepted result: the sub-agent was resumed without a start.
     let (name, before) = if event.stop_hook_active == Some(false) {
         begin(&folder, &base)?
     } else {
@@ -60,9 +61,10 @@ pub fn findings(
     })
 }
 
-/// Returns the name for a sub-agent that starts, or stops after it was resumed, and its kept runs. A sub-agent that is
-/// resumed after its result was accepted begins another result: without a new name its next report would never be
-/// read.
+/// Returns the name and the recorded runs for a sub-agent that starts, or that stops after it was resumed.
+///
+/// A sub-agent that is resumed after its result was accepted begins another result. Under the old name that result
+/// would never be read.
 fn begin(folder: &Path, base: &str) -> Result<(String, Option<Audit>), CommandError> {
     let first = number(folder, base)?;
     let mut number = first;
@@ -95,7 +97,7 @@ fn numbered(base: &str, number: u32) -> String {
     if number == 1 { base.to_owned() } else { format!("{base}-{number}") }
 }
 
-/// Returns the sub-agent's name in its first result and in its file names. Later results add a number.
+/// Returns the sub-agent's name, as in its first result and its file names. Later results add a number.
 fn base_name(event: &Event) -> Result<String, CommandError> {
     let agent = event.agent_id.as_deref().unwrap_or_default();
     let mut hash = name_of(&["findings", event.session()?, agent]);
@@ -109,16 +111,16 @@ fn base_name(event: &Event) -> Result<String, CommandError> {
     Ok(format!("{kind}-{hash}"))
 }
 
-/// The results of a sub-agent, a file for each run, and what follows.
+/// The results of a sub-agent, with one file for each run.
 struct Audit {
     recovery: Recovery,
     last: AgentResult,
-    /// In the order of the runs, and named for them.
+    /// The files in the order of the runs.
     files: Vec<PathBuf>,
 }
 
 impl Audit {
-    /// Reads the kept runs. The recovery is computed from them each time, so these files are its only state.
+    /// Reads the recorded runs. The recovery is recomputed from them each time, so the files are its only state.
     fn replayed(folder: &Path, name: &str) -> Result<Option<Self>, CommandError> {
         let mut audit: Option<Self> = None;
         while let Some(file) = Self::next_file(audit.as_ref(), folder, name) {
@@ -129,8 +131,7 @@ impl Audit {
         Ok(audit)
     }
 
-    /// Keeps the run that has just ended. Returns `None` if no further run was due, or if the sub-agent has no
-    /// result.
+    /// Records the run that has just ended. Returns `None` if no further run was due, or if the sub-agent has no result.
     fn extended(
         before: Option<Self>,
         folder: &Path,
@@ -142,7 +143,7 @@ impl Audit {
         let mut transcript = read(said.as_bytes());
         let is_audit = transcript.results.iter().any(|result| result.begins.is_some())
             || !transcript.checkpoints.is_empty();
-        // Sub-agents without a task to find anything are ignored.
+        // Ignores sub-agents without a task to find anything.
         if before.is_none() && !is_audit && !is_required {
             return Ok(None);
         }
@@ -151,7 +152,7 @@ impl Audit {
         Ok(Some(Self::with(before, name, file, result)))
     }
 
-    /// Returns the file of the next run, or `None` if no run is left.
+    /// Returns the file for the next run, or `None` if no run is left.
     fn next_file(audit: Option<&Self>, folder: &Path, name: &str) -> Option<PathBuf> {
         let suffix = match audit {
             None => String::new(),
@@ -179,15 +180,13 @@ impl Audit {
         audit
     }
 
-    /// Returns what the sub-agent must do again.
+    /// Returns the instructions for a repeated run.
     fn again(&self, run: &Run) -> String {
         let result = &self.last;
         let what = match result.cut {
-            Cut::Whole if result.lost() == 0 => {
-                "is whole, but leaves open what you were to look into".to_owned()
-            }
+            Cut::Whole if result.lost() == 0 => "is whole, but does not cover your whole task".to_owned(),
             Cut::Whole => {
-                format!("is whole, but {} of the findings that it declares are missing", result.lost())
+                format!("is whole, but {} of its declared findings are missing", result.lost())
             }
             Cut::Mild => "is cut off: its end marker is missing".to_owned(),
             Cut::Severe if result.begins.is_none() => "is missing: there is no start marker".to_owned(),
@@ -198,14 +197,14 @@ impl Audit {
         if !result.findings.is_empty() {
             let _ = writeln!(
                 text,
-                "Its {} findings are kept. Do not hand over again those that are complete.",
+                "Its {} findings are saved. Do not repeat complete findings.",
                 result.findings.len()
             );
         }
         let named: Vec<&str> =
             run.dimensions.iter().map(String::as_str).filter(|dimension| *dimension != NOT_NAMED).collect();
-        let what = if named.is_empty() { "what is missing".to_owned() } else { named.join(", ") };
-        let _ = writeln!(text, "Look into this again, and hand it over as one whole result: {what}.");
+        let what = if named.is_empty() { "the missing part".to_owned() } else { named.join(", ") };
+        let _ = writeln!(text, "Examine this again, and deliver it as one whole result: {what}.");
         let _ = writeln!(
             text,
             "Before the start marker write this line, so that your reader finds the other parts: `All parts: {}`\n",
@@ -234,29 +233,29 @@ impl Audit {
         format!("endmark findings merge {}", files.join(" "))
     }
 
-    /// Returns what the user reads about a result in several parts.
+    /// Returns the message for the user about a result in several parts.
     fn over(&self, name: &str) -> String {
-        // `endmark findings merge` refuses parts that are all like this.
+        // `endmark findings merge` rejects a set of only such parts.
         if self.recovery.past().iter().all(|past| past.cut == Cut::Severe) {
             let count = self.files.len();
             return format!(
-                "Endmark: `{name}` has handed over no findings after {count} attempts. Its messages are in `{}`; start it again \
+                "Endmark: `{name}` has delivered no findings after {count} attempts. Its messages are in `{}`; start it again \
                  to get its findings.",
                 self.folder().display()
             );
         }
         let gaps = self.recovery.gaps();
         let gaps =
-            if gaps.is_empty() { String::new() } else { format!("; may have gaps: {}", gaps.join(", ")) };
+            if gaps.is_empty() { String::new() } else { format!("; possible gaps: {}", gaps.join(", ")) };
         format!(
-            "Endmark: `{name}` has handed over its findings in {} parts{gaps}. All of them: {}",
+            "Endmark: `{name}` has delivered its findings in {} parts{gaps}. To merge them: {}",
             self.files.len(),
             self.merging(None)
         )
     }
 }
 
-/// Returns the suffix of a run's file, as `endmark findings` reads it.
+/// Returns the suffix of a run's file, which `endmark findings` recognises.
 fn suffix(run: &Run) -> String {
     match (run.kind, run.round) {
         (RunKind::First | RunKind::Unasked, _) => String::new(),

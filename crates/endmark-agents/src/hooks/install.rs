@@ -1,4 +1,4 @@
-//! `endmark hook install`: adds hooks to an agent's settings, next to those of others, and removes them.
+//! `endmark hook install`: adds hooks to an agent's settings, or removes them. Other hooks stay.
 
 mod command;
 
@@ -15,14 +15,14 @@ use crate::clients::{ConfigurationFile, Document, Removal, Syntax, UnfitFile};
 
 pub(super) use command::is_ours;
 
-/// Only for Codex a limit is lowered.
-const LIMIT_LOWERED: &str = "The limit was lowered to what Codex keeps of a hook's output: 10,000 characters, or 2,500 tokens. Codex cuts \
-    what is longer, and keeps no lines that report errors.";
+/// Note for Codex, the only agent for which a limit is lowered.
+const LIMIT_LOWERED: &str = "The limit was lowered because Codex keeps only 10,000 characters, or 2,500 tokens, of a hook's output. Codex cuts \
+    longer output, and does not keep the lines that report errors.";
 
 /// An added or removed entry.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[expect(missing_docs, reason = "the fields are those of the answer, whose schema has their names")]
+#[expect(missing_docs, reason = "the fields are those of the answer, and its schema has their names")]
 pub struct Change {
     pub event: &'static str,
     /// `added` or `removed`.
@@ -30,28 +30,28 @@ pub struct Change {
     pub entry: Value,
 }
 
-/// Which hooks to add to an agent's settings, or to remove.
+/// The hooks to add to an agent's settings, or to remove.
 #[derive(Debug, Clone)]
 pub struct Installation {
     /// The agent.
     pub agent: HookAgent,
-    /// The hooks. By default `tool`, or all if they are removed.
+    /// The hooks. By default `tool`, or all of them for a removal.
     pub kinds: Vec<HookKind>,
     /// Whether to use the settings of the project in this folder instead of the user's own.
     pub is_for_project: bool,
-    /// Whether they are removed.
+    /// Whether to remove the hooks.
     pub is_removal: bool,
-    /// Whether nothing is written.
+    /// Whether to write nothing.
     pub is_dry_run: bool,
     /// The limit of results, in characters.
     pub max_chars: Option<u64>,
-    /// In bytes.
+    /// The limit of results, in bytes.
     pub max_bytes: Option<u64>,
-    /// In tokens.
+    /// The limit of results, in tokens.
     pub max_tokens: Option<u64>,
-    /// What the hook `stop` checks.
+    /// The checks of the hook `stop`.
     pub held_to: HeldTo,
-    /// The hook `findings` as well; with a pattern, for sub-agents whose type matches.
+    /// Adds the hook `findings`; with a pattern, for sub-agents of a matching type.
     pub findings: Option<String>,
 }
 
@@ -68,12 +68,12 @@ impl Installation {
         let agent = self.agent;
         if let Some(kind) = kinds.iter().find(|kind| !self.is_removal && agent.events(**kind).is_empty()) {
             let message = format!("{} has no hook for `{}`", agent.title(), kind.name());
-            return Err(CommandError::input("no_such_hook", message, "Only Claude Code has that one."));
+            return Err(CommandError::input("no_such_hook", message, "Only Claude Code has this hook."));
         }
         Ok(kinds)
     }
 
-    /// Returns notes about the agent, and about a given limit.
+    /// Returns notes about the agent, and about the limit.
     pub fn notes(&self) -> Vec<&'static str> {
         let mut notes = self.agent.notes().to_vec();
         let is_for_tools =
@@ -85,14 +85,14 @@ impl Installation {
     }
 }
 
-/// What an agent must hand over before it may stop.
+/// The artifact that an agent must finish before it may stop.
 #[derive(Debug, Clone, Default)]
 pub struct HeldTo {
     /// The file that must be whole.
     pub artifact: Option<PathBuf>,
     /// The template of the file.
     pub template: Option<PathBuf>,
-    /// The fewest non-blank lines of the file.
+    /// The required number of non-blank lines.
     pub min_lines: Option<u32>,
     /// Titles of the required sections.
     pub sections: Vec<String>,
@@ -115,7 +115,7 @@ impl PlannedChanges {
         &self.file.path
     }
 
-    /// Writes the settings. A file without anything else is removed.
+    /// Writes the settings. If nothing else is in the file, removes it.
     pub fn write(&self) -> Result<(), CommandError> {
         self.file.put((!self.is_left_over).then_some(self.text.as_str()))
     }
@@ -182,7 +182,7 @@ fn wanted(
     Ok(wanted)
 }
 
-/// Returns the settings with the required entries, and without earlier ones for the same purpose.
+/// Returns the settings with the required entries, without earlier entries for the same purpose.
 fn revised(
     text: &str,
     arguments: &Installation,
@@ -212,7 +212,7 @@ fn revised(
     Ok((document.text(), changes))
 }
 
-/// Returns Endmark's entries for an event, without the hooks of others in them.
+/// Returns Endmark's entries for an event, without other hooks in them.
 fn ours(document: &Document, path: &[&str], kind: HookKind) -> Vec<Value> {
     let of_entry = |mut entry: Value| {
         let hooks = entry.get_mut("hooks")?.as_array_mut()?;
@@ -226,7 +226,7 @@ fn is_hook_of(hook: &Value, kind: HookKind) -> bool {
     hook.get("command").and_then(Value::as_str).is_some_and(|command| is_ours(command, kind))
 }
 
-/// Returns a file with only these entries, as it would have been written.
+/// Returns a file with only these entries, as it would be written.
 fn alone(arguments: &Installation, changes: &[Change]) -> Result<Option<String>, UnfitFile> {
     let mut document = Document::parse(Syntax::Jsonc, "")?;
     for kind in HookKind::ALL {

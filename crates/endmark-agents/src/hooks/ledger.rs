@@ -1,4 +1,4 @@
-//! `endmark hook compact`: keeps the values of a conversation over the agent's own compaction. (CX-4)
+//! `endmark hook compact`: preserves the values of a conversation when the agent compacts it (CX-4).
 
 use std::io;
 use std::path::Path;
@@ -16,16 +16,16 @@ use serde_json::{Value, json};
 use super::attempts::{folder, forget_old, kept, kept_for, name_of, put, unusable};
 use super::event::Event;
 
-/// Claude Code moves a longer text to a file, of which the model sees the beginning.
+/// Claude Code moves a longer text to a file, and the model sees only its beginning.
 const MAX_CHARS: usize = 9_500;
-/// The initial number of tokens; fewer if the text has too many characters.
+/// The initial token limit, which is reduced if the text has too many characters.
 const ROOM_TOKENS: u64 = 2_800;
-/// How often that number is corrected.
+/// How many times the token limit is reduced.
 const ATTEMPTS: usize = 5;
-/// A longer transcript is not read.
+/// The largest transcript that is read.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// Returns the answer to the event: the ledger, when the session continues after a compaction.
+/// Returns the output for the event: the ledger, if the session continues after a compaction.
 pub fn ledger(event: &Event, settings: &Settings) -> Result<Option<Value>, CommandError> {
     let folder = folder(settings)?;
     let path = folder.join(name_of(&["ledger", event.session()?])).with_extension("txt");
@@ -59,7 +59,7 @@ fn transcript_of(path: &Path) -> Result<Vec<u8>, CommandError> {
     })
 }
 
-/// Returns the ledger of a transcript of Claude Code's, or `None` if there is nothing to keep.
+/// Returns the ledger of a Claude Code transcript, or `None` if there is nothing to preserve.
 fn ledger_of_transcript(transcript: &str) -> Result<Option<String>, CommandError> {
     let messages: Vec<Value> = transcript.lines().filter_map(message).collect();
     let body = json!({"messages": messages}).to_string();
@@ -74,14 +74,14 @@ fn ledger_of_transcript(transcript: &str) -> Result<Option<String>, CommandError
         if chars <= MAX_CHARS {
             return Ok(Some(ledger));
         }
-        // Slightly less than would just fit, since tokens differ in length.
+        // Slightly less than the computed limit, because tokens differ in length.
         room = room * (MAX_CHARS * 9 / 10) as u64 / chars as u64;
     }
     Err(CommandError::input("too_large", "the ledger cannot be made short enough", "Nothing is given back."))
 }
 
-/// Returns the message in a line of a transcript, if it belongs to the conversation itself. Sub-agents have their
-/// own, and the agent's text from an earlier compaction is not a source.
+/// Returns the message in a line of a transcript, if it belongs to the main conversation. Excludes messages of
+/// sub-agents, and the agent's text from an earlier compaction.
 fn message(line: &str) -> Option<Value> {
     let mut entry: Value = serde_json::from_str(&replace_lone_surrogates(line)).ok()?;
     let is = |name: &str| entry.get(name).and_then(Value::as_bool) == Some(true);

@@ -1,4 +1,4 @@
-//! `endmark hook stop`: checks the artifact of an agent that wants to stop, up to a limit. (CG-1, CG-5)
+//! `endmark hook stop`: checks the artifact of an agent that wants to stop, up to a number of attempts (CG-1, CG-5).
 
 mod recorded;
 
@@ -16,7 +16,7 @@ use super::agent::HookAgent;
 use super::attempts::{Attempts, Record, hexadecimal};
 use super::event::Event;
 
-/// An agent that wants to stop, and what is checked.
+/// An agent that wants to stop, with the checks.
 pub struct StopRequest<'a> {
     /// The agent.
     pub agent: HookAgent,
@@ -32,7 +32,7 @@ pub struct StopRequest<'a> {
     pub attempts: u32,
 }
 
-/// Returns the answer to the event, or `None` if the agent may stop. `warn` gets messages for its user.
+/// Returns the output for the event, or `None` if the agent may stop. `warn` gets messages for the user.
 pub fn stop(
     stopped: &StopRequest<'_>,
     settings: &Settings,
@@ -54,12 +54,12 @@ pub fn stop(
     })?;
     let attempt = decided.record.attempts;
     let project = resolved(Path::new("")).display().to_string();
-    // It is recorded only once, however often the agent stops afterwards.
+    // A release is recorded only once, however often the agent stops afterwards.
     let is_noted = decided.was_released && decided.record.state == State::Released;
     let recorded =
         if is_noted { Ok(()) } else { recorded::record(settings, &decided.record, project, &report, most) };
     if let Err(error) = recorded {
-        warn(&format!("what became of the agent is not recorded: {error}"));
+        warn(&format!("the agent's outcome was not recorded: {error}"));
     }
     Ok(match decided.decision {
         Decision::Succeed => None,
@@ -87,7 +87,7 @@ pub fn stop(
     })
 }
 
-/// Returns what follows this attempt. A released agent is not asked again in its session.
+/// Decides about this attempt. A released agent may always stop in this session.
 fn follows(record: &Record, report: &Assessment, fingerprint: &str, attempts: u32) -> Decision {
     let checks_pass = report.findings().is_empty();
     if !checks_pass && record.state == State::Released {
@@ -102,14 +102,14 @@ fn follows(record: &Record, report: &Assessment, fingerprint: &str, attempts: u3
         is_without_progress,
         ceiling: Ceiling::Below,
     });
-    // The agent's process continues in any case: it is released, and has not failed.
+    // The agent's process continues in any case, so it is released and has not failed.
     match decision {
         Decision::Fail(reason) => Decision::Release(reason),
         other => other,
     }
 }
 
-/// Returns a fingerprint of the artifact and its faults: equal if an attempt changed nothing.
+/// Returns a fingerprint of the artifact and its faults. It stays equal if an attempt changes nothing.
 fn fingerprint(text: Option<&str>, report: &Assessment) -> String {
     let mut hash = Sha256::new();
     hash.update(text.unwrap_or_default());

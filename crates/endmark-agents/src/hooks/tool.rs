@@ -1,4 +1,4 @@
-//! `endmark hook tool`: shortens a tool's result before the model reads it. (CX-5)
+//! `endmark hook tool`: shortens a tool's result before the model reads it (CX-5).
 
 mod texts;
 
@@ -15,8 +15,8 @@ use super::event::Event;
 /// The largest printed output that is read.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// Caps the result in an event, and keeps it in full. Returns `None` if the result is small enough or cannot be
-/// shortened. `warn` gets messages for its user.
+/// Caps the result in an event, and stores it in full. Returns `None` if the result is small enough or cannot be
+/// shortened. `warn` gets messages for the user.
 pub fn cap_result(
     agent: HookAgent,
     event: &Event,
@@ -43,7 +43,7 @@ struct ResultCapping<'a> {
 }
 
 impl ResultCapping<'_> {
-    /// Returns a shortened text after a line about the cap, if the result is a text and too long.
+    /// Returns the shortened text after a line about the cap, if the result is a text and too long.
     fn text(&mut self, agent: HookAgent, response: &Value) -> Result<Option<ShortenedResult>, CommandError> {
         let Some(text) = texts::text_of(response) else { return Ok(None) };
         if size(&text, self.asked.limits.unit) <= self.asked.limits.most {
@@ -52,18 +52,18 @@ impl ResultCapping<'_> {
         let has_failed = response.get("error").is_some_and(|error| !error.is_null());
         let heading = match (agent, has_failed) {
             (_, true) => "[Endmark: the tool failed; this is its output, shortened.]\n",
-            // Codex gives its hooks no exit code, and this replaces the line that has it.
+            // Codex gives its hooks no exit code, and the shortened text replaces the line with the exit code.
             (HookAgent::Codex, false) => {
                 "[Endmark: the tool ran; this is its output, shortened. It is not an error, and does not show the exit code.]\n"
             }
-            (_, false) => "[Endmark: the tool ran; this is its output, shortened, and no error.]\n",
+            (_, false) => "[Endmark: the tool ran; this is its output, shortened. It is not an error.]\n",
         };
         let room = size(heading, self.asked.limits.unit);
         let capped = self.capped(&text, self.asked.limits.most.saturating_sub(room))?;
         Ok(Some(ShortenedResult::Text(format!("{heading}{capped}"))))
     }
 
-    /// Returns the same value with shorter texts in it.
+    /// Returns the same value with shorter texts.
     fn shaped(&mut self, event: &Event) -> Result<Option<ShortenedResult>, CommandError> {
         let mut value = with_all_that_was_printed(event);
         let unit = self.asked.limits.unit;
@@ -72,7 +72,7 @@ impl ResultCapping<'_> {
         let Some(share) = share(&sizes, self.asked.limits.most) else { return Ok(None) };
         if share < MIN_SHARE {
             let message = "the result has too many texts to shorten each of them";
-            return Err(CommandError::input("too_many_texts", message, "It stays as it is."));
+            return Err(CommandError::input("too_many_texts", message, "The result is not changed."));
         }
         for (text, _) in found.iter_mut().zip(&sizes).filter(|(_, size)| **size > share) {
             **text = self.capped(text, share)?;
@@ -90,15 +90,15 @@ impl ResultCapping<'_> {
     }
 }
 
-/// Returns a result of Claude Code's with its full output. A long result has only the beginning, and names the file
-/// with all of it, beside the session's transcript. Error rows are mostly there.
+/// Returns a Claude Code result with its full output. A long result has only the beginning, and names a file next to
+/// the session's transcript with all of it. Most error rows are only in that file.
 fn with_all_that_was_printed(event: &Event) -> Value {
     let mut value = event.tool_response.clone();
     let Some(result) = value.as_object_mut() else { return value };
     let Some(path) = result.get("persistedOutputPath").and_then(Value::as_str) else { return value };
     let path = Path::new(path);
     let folder = event.transcript_path.as_deref().map(|transcript| transcript.with_extension(""));
-    // No file elsewhere that an event names is read.
+    // Does not read other files, even if an event names them.
     let is_of_session = folder.is_some_and(|folder| path.starts_with(folder))
         && path.components().all(|part| part != Component::ParentDir);
     if !is_of_session {

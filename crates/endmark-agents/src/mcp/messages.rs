@@ -1,4 +1,4 @@
-//! Reads messages as lines up to a limit. Of longer messages it keeps what is needed to answer them.
+//! Reads messages as lines up to a limit. Of a longer message it keeps only the facts that are needed to answer it.
 
 use std::io::{self, BufRead, Read};
 
@@ -14,14 +14,14 @@ pub(super) enum Incoming {
     End,
     /// A message with its line break.
     Message,
-    /// A message that is too long to be kept. It was read to its end.
+    /// A message that exceeds the limit. It was read to its end.
     TooLong(Outline),
 }
 
-/// The known facts about a message that is not kept.
+/// The facts about a message that exceeds the limit.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Outline {
-    /// Its id, as it is written in the message.
+    /// The message's id, as written.
     pub(super) id: Option<String>,
     /// Whether it is a request or a notification, not a response.
     pub(super) has_method: bool,
@@ -39,7 +39,7 @@ pub(super) fn read(from: &mut impl BufRead, line: &mut Vec<u8>, limit: u64) -> i
     }
     let mut outline = Outlining::default();
     outline.push(line);
-    // The memory is not needed again.
+    // Frees the memory of a long message.
     *line = Vec::new();
     loop {
         let chunk = match from.fill_buf() {
@@ -63,7 +63,7 @@ pub(super) fn outline(line: &[u8]) -> Outline {
     outlining.outline
 }
 
-/// Finds the fields of a message in the order of its bytes, without keeping their values.
+/// Finds the fields of a message as its bytes arrive, without keeping their values.
 #[derive(Debug, Default)]
 struct Outlining {
     outline: Outline,
@@ -80,7 +80,7 @@ impl Outlining {
     fn push(&mut self, mut bytes: &[u8]) {
         while let Some((&byte, rest)) = bytes.split_first() {
             if self.is_in_string && !self.is_escaped {
-                // Most of a long message is one long string.
+                // Most of a long message is usually one long string.
                 let plain = memchr::memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
                 if plain > 0 {
                     self.keep(&bytes[..plain]);
@@ -121,7 +121,7 @@ impl Outlining {
 
     fn keep(&mut self, bytes: &[u8]) {
         if self.depth == 1 {
-            // One byte more than the limit, so that a token that is too long is detected.
+            // One more byte than the limit, so that a too long token is detected.
             let room = (MAX_TOKEN_BYTES + 1).saturating_sub(self.token.len());
             self.token.extend(&bytes[..bytes.len().min(room)]);
         }
@@ -157,7 +157,7 @@ mod tests {
             (long(""), None, false),
         ] {
             let input = format!("{text}\nnext\n");
-            // The buffer ends anywhere.
+            // The buffer may end at any byte.
             for capacity in [1, 7, 4096] {
                 let mut from = io::BufReader::with_capacity(capacity, input.as_bytes());
                 let mut line = Vec::new();

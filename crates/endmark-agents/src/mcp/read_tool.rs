@@ -1,5 +1,4 @@
-//! The tool `endmark_read`, which a wrapped server offers in addition to its own: it reads a part of an output that
-//! was left out.
+//! The tool `endmark_read`, which is added to the wrapped server's tools: it reads the omitted part of a result.
 
 use endmark_config::Settings;
 use endmark_context::cap::Limits;
@@ -9,14 +8,14 @@ use endmark_failure::CommandError;
 use endmark_store::{Handle, LOCAL_USER, Reader, note_read, refused, unreadable};
 use serde_json::{Value, json};
 
-/// Returns the tool's entry in a list of tools. MCP clients support more schema keywords than every provider does.
+/// Returns the tool's entry for the list of tools. MCP clients support more schema keywords than some providers do.
 pub(super) fn definition() -> String {
     let mut schema: Value = serde_json::from_str(SCHEMA).unwrap_or_default();
     schema["properties"]["page"]["minimum"] = 1.into();
     schema["additionalProperties"] = false.into();
     json!({
         "name": NAME,
-        "title": "Read what was left out",
+        "title": "Read omitted output",
         "description": DESCRIPTION,
         "inputSchema": schema,
         "annotations": {"readOnlyHint": true, "openWorldHint": false},
@@ -24,7 +23,7 @@ pub(super) fn definition() -> String {
     .to_string()
 }
 
-/// Answers a call with a result that a model can read, even for an error.
+/// Answers a call with a result that a model can read, also for an error.
 pub(super) fn answer(id: &str, arguments: Option<&str>, settings: &Settings, limits: &Limits) -> String {
     let read = read(arguments.unwrap_or("{}"), settings, limits);
     let (text, is_error) = match read {
@@ -50,11 +49,11 @@ fn read(arguments: &str, settings: &Settings, limits: &Limits) -> Result<String,
     let named = Handle::parse_known(&handle)?;
     let limits = Limits { handle: Some(handle), ..limits.clone() };
     let read = Reader::read_output(&settings.files.store, &named, |reader| {
-        // Outputs that a gateway keeps for its clients must not be visible to this model.
+        // This model must not see outputs that a gateway stores for its clients.
         Ok(reader.output(&named, LOCAL_USER)?.part(&part, &limits))
     });
     let excerpt = read.map_err(|error| unreadable(&error))?.map_err(|error| CommandError::from(&error))?;
-    // A failure only means that the retention time does not start again, which the model cannot change.
+    // If this fails, only the retention period does not restart. The model cannot change that.
     let _ = note_read(&settings.files.store, &named);
     excerpt.for_a_model(&limits).map_err(|error| refused(&error))
 }

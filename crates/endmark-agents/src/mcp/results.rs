@@ -1,6 +1,6 @@
-//! Limits the results of tools, and adds a tool to the list of tools.
+//! Caps the results of tools, and adds a tool to the list of tools.
 //!
-//! Both are edited in place: everything that is not shortened stays byte for byte.
+//! Both edit the message in place: everything else stays byte for byte.
 
 use endmark_context::cap::{Asked as Format, Capped, READ_TOOL};
 use endmark_envelope::{FieldPath, Warning};
@@ -12,14 +12,14 @@ use jsonschema::Validator;
 
 use super::read_tool;
 
-/// Error of changing a message, which then passes unchanged.
+/// Error of changing a message, which is then forwarded unchanged.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ResultError {
     #[error(transparent)]
     Edit(#[from] EditError),
     #[error(transparent)]
     Cap(#[from] CommandError),
-    #[error("it has too much beside its texts")]
+    #[error("it has too much content besides its texts")]
     TooLong,
 }
 
@@ -29,8 +29,7 @@ pub(super) struct ChangedMessage {
     pub(super) warnings: Vec<Warning>,
 }
 
-/// Adds the read tool to the list of tools, after the server's last tool. Returns `None` if the server has a tool of
-/// that name.
+/// Adds the read tool after the server's last tool. Returns `None` if the server has a tool of that name.
 pub(super) fn with_read_tool(line: &[u8]) -> Result<Option<String>, EditError> {
     let mut edits = Edits::new(line)?;
     let original = edits.original();
@@ -52,17 +51,17 @@ fn finished(edits: Edits<'_>) -> String {
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// Number of parts with a limit of their own: the texts of a result, its structured content, and an error.
+/// Number of parts with a separate limit: the texts of a result, its structured content, and an error.
 const LIMITED_PARTS: usize = 3;
 
 /// Returns the message with the parts of its result or error within the limit; `None` if they already are.
 ///
-/// Texts, structured content and an error have the limit each. If `is_whole_bounded`, the whole message without
-/// images, audio and binary data is at most four times the limit. Fields that the protocol does not define are
-/// removed for that.
+/// The limit applies separately to texts, structured content and an error. If `is_whole_bounded`, the whole message
+/// without images, audio and binary data is at most four times the limit, and fields that the protocol does not
+/// define are removed.
 ///
-/// Structured content stays valid under the `schema` that its tool declares. If that is impossible, the result
-/// becomes an error of the tool, because clients reject structured content that its schema does not allow.
+/// Structured content stays valid under the `schema` of its tool. If that is impossible, the result becomes an error
+/// of the tool, because clients reject structured content that violates the schema.
 pub(super) fn capped(
     line: &[u8],
     is_whole_bounded: bool,
@@ -179,12 +178,12 @@ impl ResultCapping<'_> {
         if self.schema.is_none() {
             let text = self.capped(value.raw(), self.asked.format, most)?;
             edits.set("result.structuredContent", &format!(r#"{{"shortened":{}}}"#, quoted(&text)))?;
-            return Ok(Some(format!("[The structured result is shortened as a text]{way}")));
+            return Ok(Some(format!("[The structured result is shortened as text]{way}")));
         }
         edits.remove("result.structuredContent")?;
         edits.set("result.isError", "true")?;
         let mut note = format!(
-            "[The structured result has {} characters, and its outputSchema leaves no shorter form. Ask for less: with a filter, with fewer fields, or in pages.]{way}",
+            "[The structured result has {} characters, and its outputSchema allows no shorter form. Request less: use a filter, fewer fields, or pages.]{way}",
             value.raw().chars().count()
         );
         if texts(result).is_empty() {
@@ -201,18 +200,18 @@ impl ResultCapping<'_> {
         Ok(capped.text)
     }
 
-    /// Keeps the warnings of a capped part that the user of the wrapper needs.
+    /// Keeps those warnings of a capped part that the user of the wrapper needs.
     fn keep_warnings(&mut self, capped: &Capped) {
         let warnings = capped.warnings.iter().filter(|warning| warning.code == "NOT_KEPT");
         self.warnings.extend(warnings.cloned());
     }
 }
 
-/// Lists what is left out of a structured result, by JSON Pointers into the full result: first each list with its
+/// Lists the omitted parts of a structured result by their JSON Pointers into the full result: first each list with its
 /// counts, the most shortened first, then other values. Names at most 20 and counts the rest.
 fn left_out(capped: &Capped) -> String {
     const NAMED: usize = 20;
-    // The paths begin with the name of the capped value, which is the document of the pointers.
+    // The paths begin with the name of the capped value, which is the root document of the pointers.
     let pointer = |path: &FieldPath| path.without_first().pointer();
     let mut lists: Vec<_> = capped.lists.iter().collect();
     lists.sort_by_key(|list| std::cmp::Reverse(list.of - list.kept));
@@ -231,11 +230,11 @@ fn left_out(capped: &Capped) -> String {
     }
 }
 
-/// A text that a model may see.
+/// A text that a model may read.
 struct TextPart {
     path: String,
     text: String,
-    /// Whether it is a whole item of a result's content. An item of unknown type counts as its JSON.
+    /// Whether the text is a whole item of the result's content. An item of unknown type is read as its JSON.
     is_item: bool,
 }
 
@@ -265,7 +264,7 @@ fn texts_of_error(error: Value<'_>) -> Vec<TextPart> {
     ["message", "data"].into_iter().filter_map(text).collect()
 }
 
-/// Returns the path to the text of a part; `None` for an image or the like.
+/// Returns the path to the text of a part; `None` for an image or other media.
 fn path_to_text(part: Value<'_>) -> Option<&'static str> {
     match part.field("type").and_then(Value::text).as_deref() {
         Some("text") => Some("text"),
@@ -274,7 +273,7 @@ fn path_to_text(part: Value<'_>) -> Option<&'static str> {
     }
 }
 
-/// Returns the binary data of a part. It is not limited: clients show it as an image or not at all.
+/// Returns the binary data of a part. The data is not limited, because clients show it as an image or not at all.
 fn media_of(part: Value<'_>) -> Option<Value<'_>> {
     match part.field("type").and_then(Value::text).as_deref() {
         Some("image" | "audio") => part.field("data"),
@@ -290,7 +289,7 @@ fn without_media(message: Value<'_>) -> String {
     let mut rest = message.raw();
     let mut kept = String::new();
     for data in content.filter_map(media_of) {
-        // The data is a part of the message, so its offset is the distance of the two pointers.
+        // The data is a slice of the message, so its offset is the distance of the two pointers.
         let Some(start) = (data.raw().as_ptr() as usize).checked_sub(rest.as_ptr() as usize) else {
             continue;
         };
@@ -312,7 +311,7 @@ fn without_media(message: Value<'_>) -> String {
     unescaped
 }
 
-/// Returns a message with only those fields that its protocol defines and a client may show.
+/// Returns a message with only the fields that its protocol defines and a client may show.
 fn stripped(message: Value<'_>) -> String {
     let object = |value: Value<'_>, names: &[&str]| {
         if value.kind() != Kind::Object {

@@ -1,6 +1,6 @@
-//! Tracks the messages between an MCP client and its server, and finds those that concern Endmark.
+//! Tracks the messages between an MCP client and its server, and finds those that Endmark handles.
 //!
-//! Every message is one line of JSON-RPC. Nothing is changed here. Requests are recognised by their method, and
+//! Every message is one line of JSON-RPC. This module changes no messages. It recognises requests by their method, and
 //! responses by the id of their request.
 
 use std::borrow::Cow;
@@ -13,20 +13,20 @@ use endmark_wire::json::{Kind, Value};
 
 use super::read_tool;
 
-/// Open requests of the client, the schemas of tools, and whether the client was offered the read tool.
+/// Open requests of the client, the schemas of tools, and whether the client knows the read tool.
 #[derive(Debug, Default)]
 pub(super) struct Session {
-    /// Open requests by the value of their id: a server may write the id differently than the client.
+    /// Open requests by the value of their id, because a server may write the id differently than the client.
     awaited: HashMap<Id, OpenRequest>,
-    /// Schemas of structured results that tools declare, by tool name.
+    /// Schemas that tools declare for structured results, by tool name.
     schemas: HashMap<String, Arc<Validator>>,
     offers_read: bool,
 }
 
-/// The id of a request, by its value: 3, 3.0 and 3e0 are one number, and "a" is the same string as "\u0061".
+/// The id of a request, by its value: 3, 3.0 and 3e0 are the same number, "a" and "\u0061" the same string.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Id {
-    /// Digits without zeros at either end, and the power of ten by which they are multiplied.
+    /// Digits without leading or trailing zeros, and an exponent of ten.
     Number {
         is_negative: bool,
         digits: String,
@@ -37,7 +37,7 @@ enum Id {
 }
 
 impl Id {
-    /// `None` if an id cannot have this value.
+    /// Returns the id, or `None` if the value cannot be an id.
     fn of(value: Value<'_>) -> Option<Self> {
         match value.kind() {
             Kind::Number => Self::number(value.raw()),
@@ -64,25 +64,25 @@ impl Id {
     }
 }
 
-/// A request that is not answered yet.
+/// A request without a response so far.
 #[derive(Debug)]
 pub(super) struct OpenRequest {
-    /// Its id, as the client wrote it.
+    /// The request's id, as the client wrote it.
     pub(super) id: String,
-    /// Whether its response is a page of the list of tools.
+    /// Whether its response is a page of the tool list.
     pub(super) is_for_tools: bool,
-    /// The name of the tool that it calls.
+    /// The name of the called tool.
     pub(super) tool: Option<String>,
 }
 
-/// Destination of a message of the client.
+/// The destination of a client's message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FromClient {
-    /// For the server.
+    /// To the server.
     Pass,
-    /// For Endmark: a call of its tool.
+    /// To Endmark: a call of its tool.
     Read {
-        /// The id of the request, as it is written in the message.
+        /// The id of the request, as written.
         id: String,
         /// The arguments as JSON, if there are any.
         arguments: Option<String>,
@@ -90,11 +90,11 @@ pub(super) enum FromClient {
 }
 
 impl Session {
-    /// Processes a message of the client.
+    /// Processes a message from the client.
     pub(super) fn asked(&mut self, line: &[u8]) -> FromClient {
         let Ok(message) = Value::parse_body(line) else { return FromClient::Pass };
         if message.kind() == Kind::Array {
-            // A batch: a call of the read tool in it is left to the server, which refuses it.
+            // In a batch, a call of the read tool goes to the server, which rejects it.
             for message in message.items() {
                 self.note(message);
             }
@@ -112,7 +112,7 @@ impl Session {
         FromClient::Pass
     }
 
-    /// Notes that a request needs a response, or does not any more.
+    /// Records that a request needs a response, or no longer needs one.
     fn note(&mut self, message: Value<'_>) {
         let Some(method) = message.field("method").and_then(Value::text) else { return };
         if method == "notifications/cancelled" {
@@ -127,7 +127,7 @@ impl Session {
         }
     }
 
-    /// Removes and returns the request that a message of the server answers.
+    /// Removes and returns the request that a server's message answers.
     pub(super) fn answered(&mut self, message: Value<'_>) -> Option<OpenRequest> {
         if message.field("method").is_some() {
             return None;
@@ -135,7 +135,7 @@ impl Session {
         self.take(message.field("id"))
     }
 
-    /// Removes the requests that an unreadable message answers: all open requests if its id is unknown.
+    /// Removes the request that an unreadable message answers, or all open requests if its id is unknown.
     pub(super) fn lost(&mut self, id: Option<&str>) -> Vec<String> {
         match id {
             Some(id) => self.take(Value::parse_str(id).ok()).map(|awaited| awaited.id).into_iter().collect(),
@@ -147,7 +147,7 @@ impl Session {
         self.awaited.remove(&Id::of(id?)?)
     }
 
-    /// Notes the schemas that the tools of a page declare. An invalid schema declares nothing.
+    /// Records the schemas that the tools of a page declare. Ignores an invalid schema.
     pub(super) fn listed(&mut self, result: Value<'_>) {
         for tool in result.field("tools").into_iter().flat_map(Value::items) {
             let Some(name) = tool.field("name").and_then(Value::text) else { continue };
@@ -165,12 +165,12 @@ impl Session {
         self.schemas.get(tool).cloned()
     }
 
-    /// Notes that the client knows the tool.
+    /// Records that the client knows the tool.
     pub(super) fn offered(&mut self) {
         self.offers_read = true;
     }
 
-    /// Removes all open requests, which will not be answered any more, and returns their ids.
+    /// Removes all open requests, which will get no response, and returns their ids.
     pub(super) fn unanswered(&mut self) -> Vec<String> {
         self.awaited.drain().map(|(_, awaited)| awaited.id).collect()
     }

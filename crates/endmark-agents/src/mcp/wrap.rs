@@ -1,8 +1,7 @@
 //! `endmark mcp wrap`: a proxy between an MCP client and a server, over standard input and output.
 //!
-//! It forwards lines and is not built on an MCP library. Everything that it does not know passes byte for byte,
-//! including future parts of the protocol. One thread forwards the client's messages, this thread those of the
-//! server.
+//! It forwards lines and does not use an MCP library: unknown content passes byte for byte, including future parts of
+//! the protocol. One thread forwards the client's messages, and the calling thread those of the server.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -32,12 +31,12 @@ const MESSAGE_LIMIT_BYTES: u64 = 256 << 20;
 /// JSON-RPC's codes for an invalid request and for server errors.
 const INVALID_REQUEST: i32 = -32_600;
 const SERVER_ERROR: i32 = -32_000;
-/// How long a server may take to end after its client is gone.
+/// How long a server may run after its client has disconnected.
 const GRACE: Duration = Duration::from_secs(5);
-/// How long the last output of an ended server may take to be read.
+/// The time to read the last output of an ended server.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// Reports a warning to the user, from either direction.
+/// Reports a warning to the user. Both directions use it.
 pub type Warn = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// State shared by both directions.
@@ -64,9 +63,9 @@ impl WrapState {
     }
 }
 
-/// Runs the server until the client or the server is gone.
+/// Runs the server until the client disconnects or the server ends.
 ///
-/// Returns `Ok` once the client is gone. An error means that the server could not be started or ended first.
+/// Returns `Ok` after the client has disconnected. An error means that the server could not be started or ended first.
 pub fn wrap(
     command: &[OsString],
     settings: &Settings,
@@ -81,17 +80,17 @@ pub fn wrap(
             hint: body.hint,
         }
     };
-    // It ends the server and all its child processes when this process is gone for any reason.
+    // The group ends the server and all its child processes when this process ends for any reason.
     let group = Group::start().map_err(failed)?;
     let mut server = started(command, &group).map_err(failed)?;
     let (input, output) = (server.stdin.take(), server.stdout.take());
-    // A process that the server started may hold its output and never end, so the group ends with the server.
+    // A child process of the server may keep its output open forever, so the group ends with the server.
     let (ended, status) = mpsc::channel();
     thread::spawn(move || {
         let status = server.wait().ok();
         thread::sleep(DRAIN);
         drop(group);
-        // Nothing listens if the client went away first.
+        // Sending fails if the client disconnected first.
         let _ = ended.send(status);
     });
     let shared = Arc::new(WrapState {
@@ -114,7 +113,7 @@ pub fn wrap(
     if *shared.is_client_gone() {
         return Ok(());
     }
-    // A server that closed its output but still runs is ended with the group when this process is gone.
+    // A server that closed its output but still runs is ended with the group, when this process ends.
     let status = status.recv_timeout(GRACE).ok().flatten();
     let how = status.map_or_else(|| "closed its output".to_owned(), |status| format!("ended ({status})"));
     let message = format!("the MCP server `{}` {how}", name(command));
@@ -160,7 +159,7 @@ fn from_client(
         let sent = match incoming {
             Incoming::TooLong(Outline { id, has_method }) => {
                 let message = format!("a message of the client has more than {MESSAGE_LIMIT_BYTES} bytes");
-                warn(&format!("{message}: it was left out"));
+                warn(&format!("{message}, so it was omitted"));
                 let id = id.filter(|_| has_method);
                 id.map_or(Ok(()), |id| shared.send(error(&id, INVALID_REQUEST, &message).as_bytes()))
             }
@@ -173,14 +172,14 @@ fn from_client(
             },
         };
         if sent.is_err() {
-            // The server is gone; the thread that reads its output reports that.
+            // The server has ended; the thread that reads its output reports that.
             return;
         }
     }
     *shared.is_client_gone() = true;
     drop(server);
     thread::sleep(GRACE);
-    // If the server still runs, the group's keeper ends it.
+    // If the server still runs, the group ends it.
     std::process::exit(i32::from(Exit::Success.code()));
 }
 
@@ -196,7 +195,7 @@ impl ServerDirection<'_> {
     fn pass(&mut self, mut server: impl BufRead) -> Result<(), CommandError> {
         let mut line = Vec::new();
         let failed = |error: io::Error| CommandError::Upstream {
-            message: format!("the MCP server cannot be understood: {error}"),
+            message: format!("cannot read the output of the MCP server: {error}"),
             hint: None,
         };
         loop {
@@ -213,12 +212,12 @@ impl ServerDirection<'_> {
 
     /// Sends the client a message of the server, or its replacement.
     fn message(&mut self, line: &[u8]) -> io::Result<()> {
-        // A message must be UTF-8, and clients replace invalid bytes.
+        // A message must be UTF-8. Clients replace invalid bytes in the same way.
         let text = String::from_utf8_lossy(unmarked(line));
         let Ok(message) = Value::parse_str(&text) else {
-            // A client that accepts more than JSON may still read it.
+            // A client that accepts more than strict JSON may still be able to read it.
             if size(&text, self.asked.limits.unit) > self.asked.limits.most {
-                return self.leave_out(&messages::outline(line), "is too long to pass, and is not JSON");
+                return self.leave_out(&messages::outline(line), "is too long, and is not JSON");
             }
             return self.shared.send(line);
         };
@@ -237,14 +236,14 @@ impl ServerDirection<'_> {
             })
         };
         if changed.is_some() && matches!(text, Cow::Owned(_)) {
-            (self.warn)("an answer of the MCP server is not UTF-8: what is not was replaced by U+FFFD");
+            (self.warn)("a response of the MCP server is not UTF-8: invalid bytes were replaced by U+FFFD");
         }
         self.shared.send(changed.as_ref().map_or(line, |changed| changed.as_bytes()))
     }
 
-    /// Answers the requests of a message that cannot be forwarded.
+    /// Answers the requests to which a message that cannot be forwarded responds.
     fn leave_out(&self, outline: &Outline, why: &str) -> io::Result<()> {
-        let message = format!("an answer of the MCP server {why}: it was left out");
+        let message = format!("a response of the MCP server was omitted because it {why}");
         (self.warn)(&message);
         if outline.has_method {
             return Ok(());
@@ -253,7 +252,7 @@ impl ServerDirection<'_> {
         lost.iter().try_for_each(|id| self.shared.send(error(id, SERVER_ERROR, &message).as_bytes()))
     }
 
-    /// Returns the replacement of a message; `None` if it passes unchanged.
+    /// Returns the replacement of a message, or `None` to forward it unchanged.
     fn changed(&mut self, message: Value<'_>) -> Option<String> {
         let awaited = self.shared.session().answered(message);
         message.field("result").or_else(|| message.field("error"))?;
@@ -264,7 +263,7 @@ impl ServerDirection<'_> {
             message.field("result").into_iter().for_each(|result| self.shared.session().listed(result));
             return self.with_read_tool(line);
         }
-        // Independent of the request: a client may take it for the result of a tool if the ids look different here.
+        // Checked for responses to unknown ids, too: a client may match ids that look different here.
         let tool = awaited.as_ref().and_then(|awaited| awaited.tool.as_deref());
         let is_of_call = awaited.is_none() || tool.is_some();
         let schema = tool.and_then(|tool| self.shared.session().schema(tool));
@@ -277,7 +276,7 @@ impl ServerDirection<'_> {
             }),
             Err(why) => {
                 let message =
-                    format!("a result of the MCP server cannot be shortened, and was left out: {why}");
+                    format!("a result of the MCP server was omitted because it cannot be shortened: {why}");
                 (self.warn)(&message);
                 let id = awaited.map_or_else(|| "null".to_owned(), |awaited| awaited.id);
                 Some(error(&id, SERVER_ERROR, &message).trim_end().to_owned())
@@ -287,7 +286,7 @@ impl ServerDirection<'_> {
 
     fn with_read_tool(&mut self, line: &str) -> Option<String> {
         let unchanged = |error: String| {
-            (self.warn)(&format!("an answer of the MCP server passes as it is: {error}"));
+            (self.warn)(&format!("a response of the MCP server was not changed: {error}"));
             None
         };
         match results::with_read_tool(line.as_bytes()) {
@@ -295,7 +294,7 @@ impl ServerDirection<'_> {
                 self.shared.session().offered();
                 Some(line)
             }
-            Ok(None) => unchanged(format!("it has a tool `{}` of its own", read_tool::NAME)),
+            Ok(None) => unchanged(format!("the server has its own tool `{}`", read_tool::NAME)),
             Err(error) => unchanged(error.to_string()),
         }
     }

@@ -1,4 +1,4 @@
-//! What points each agent to a gateway: words, and environment variables.
+//! The options and environment variables that connect each agent to a gateway.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,29 +12,28 @@ use endmark_wire::openai_chat::OPENAI;
 use endmark_wire::provider::Provider;
 use serde_json::{Map, Value, json};
 
-/// The option of Claude Code that names settings, as JSON or by their file. They override those of the user and the
-/// project.
+/// The option of Claude Code for settings, as JSON or as a file. They override user and project settings.
 pub(super) const CLAUDE_SETTINGS: &str = "--settings";
-/// Variables with an agent's key. All of a provider's agents read the first one.
+/// Variables for an agent's key. All agents of a provider read the first one.
 const KEY_VARIABLES: [(&Provider, &[&str]); 3] = [
     (&OPENAI, &["OPENAI_API_KEY"]),
     (&ANTHROPIC, &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"]),
     (&GEMINI, &["GEMINI_API_KEY", "GOOGLE_API_KEY"]),
 ];
-/// Variables with the address of a proxy, which cannot be between the agent and this machine.
+/// Variables for the address of a proxy. A proxy must not be used between the agent and this machine.
 const PROXIES: [&str; 6] =
     ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 /// Variables with the exceptions of proxies.
 const NO_PROXY: [&str; 2] = ["NO_PROXY", "no_proxy"];
-/// Variables with which Gemini CLI uses another service than the one of its key.
+/// Variables that make Gemini CLI use a service other than that of its key.
 const GEMINI_ELSEWHERE: [&str; 2] = ["GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"];
-/// The variable of opencode with a configuration that overrides its files.
+/// The variable of opencode for a configuration that overrides its files.
 const OPENCODE_CONFIG: &str = "OPENCODE_CONFIG_CONTENT";
-/// The providers of opencode with a format of their own, and the version in their addresses. All others use OpenAI's.
+/// The providers of opencode with their own format, and the API version in their addresses. Others use OpenAI's format.
 const OPENCODE_PROVIDERS: [(&str, &Provider, &str); 3] =
     [("openai", &OPENAI, "v1"), ("anthropic", &ANTHROPIC, "v1"), ("google", &GEMINI, "v1beta")];
 
-/// Returns the variables with a key of this provider.
+/// Returns the variables that may contain a key of this provider.
 pub(super) fn key_variables(provider: &Provider) -> &'static [&'static str] {
     let found = KEY_VARIABLES.iter().find(|(of, _)| *of == provider);
     found.map_or(&[], |(_, names)| names)
@@ -50,7 +49,7 @@ pub(super) fn providers_of(agent: Agent) -> Vec<&'static Provider> {
     }
 }
 
-/// Returns the command with the necessary words after the user's: of two contradictory words the last counts.
+/// Returns the command with options after the user's, because the last of two contradictory options applies.
 pub(super) fn words(agent: Agent, command: &[OsString], origin: &str, file: Option<&Path>) -> Vec<OsString> {
     let mut words = command.to_vec();
     let options = match (agent, file) {
@@ -67,7 +66,7 @@ pub(super) fn words(agent: Agent, command: &[OsString], origin: &str, file: Opti
 }
 
 fn codex(origin: &str) -> Vec<OsString> {
-    // For a custom provider it uses HTTP; for its built-in one it first tries a WebSocket.
+    // Codex uses HTTP for a custom provider. For its built-in one it first tries a WebSocket.
     let options = [
         "model_provider=\"endmark\"".to_owned(),
         "model_providers.endmark.name=\"Endmark\"".to_owned(),
@@ -78,7 +77,7 @@ fn codex(origin: &str) -> Vec<OsString> {
     options.into_iter().flat_map(|option| ["-c".to_owned(), option]).map(OsString::from).collect()
 }
 
-/// Returns the necessary variables: the gateway's address, and the run's own key instead of each provider's.
+/// Returns the variables to set: the gateway's address, and the run's own key instead of each provider's.
 pub(super) fn variables(
     task: &Task,
     served: &[&'static Provider],
@@ -110,7 +109,7 @@ pub(super) fn variables(
     variables.into_iter().map(|(name, value)| (name, value.into())).collect()
 }
 
-/// Returns the configuration of opencode with these addresses for its own providers, and for that of the named model.
+/// Returns a configuration for opencode with these addresses for its built-in providers and that of the named model.
 fn opencode(
     mut config: Value,
     command: &[OsString],
@@ -143,7 +142,7 @@ fn provider_of_model(command: &[OsString]) -> Option<String> {
     model.split_once('/').map(|(provider, _)| provider.to_owned())
 }
 
-/// Adds the fields of an object to the one at this path, and keeps its others.
+/// Sets the fields of an object at this path, and keeps its other fields.
 pub(super) fn put(config: &mut Value, path: &[&str], fields: Value) {
     let mut place = config;
     for name in path {

@@ -1,4 +1,4 @@
-//! Files that point an agent to a gateway if its own settings would override its environment.
+//! Files that connect an agent to a gateway if the agent's settings would override its environment.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -15,11 +15,11 @@ use tempfile::NamedTempFile;
 
 use super::agents::{CLAUDE_SETTINGS, put};
 
-/// Variables with which Claude Code uses another service, or another key.
+/// Variables that make Claude Code use another service or key.
 const CLAUDE_ELSEWHERE: [&str; 4] =
     ["CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY", "ANTHROPIC_AUTH_TOKEN"];
-/// Writes the settings that point an agent to the gateway, if it needs such a file, for their owner alone: they have
-/// the run's key.
+/// Writes the settings that connect an agent to the gateway, if it needs such a file. Only the owner can access the
+/// file, because it contains the run's key.
 pub(super) fn file(
     task: &Task,
     variables: &[(String, OsString)],
@@ -33,7 +33,7 @@ pub(super) fn file(
     file.map(Some).map_err(|error| super::of_system(&error))
 }
 
-/// Returns the settings that the command names, with the variables in their `env`, which override the environment.
+/// Returns the settings in the command, with the variables added to `env`, which overrides the environment.
 fn claude(task: &Task, variables: &[(String, OsString)]) -> Result<Value, CommandError> {
     let mut settings = match named_settings(&task.command) {
         None => Value::Object(Map::new()),

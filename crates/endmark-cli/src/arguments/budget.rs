@@ -17,16 +17,16 @@ pub(crate) struct Budget {
 /// The subcommands of `budget`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BudgetCommand {
-    /// Add to the budget of a session, which goes on where it was used up
+    /// Raise the budget of a session, which can then continue
     Raise(Raise),
-    /// Give up a silent instance of a PostgreSQL store: free what was granted to it and not spent
+    /// Release the unspent budget shares of a silent instance of a PostgreSQL store
     Forfeit(Forfeit),
 }
 
 /// The arguments of `budget forfeit`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Forfeit {
-    /// The instance, as `endmark doctor` names it
+    /// The instance, as `endmark doctor` lists it
     #[arg(value_name = "INSTANCE")]
     #[limits(max_bytes = 64)]
     pub(crate) instance: String,
@@ -35,15 +35,15 @@ pub(crate) struct Forfeit {
 /// The arguments of `budget raise`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Raise {
-    /// The session, as the refusal and `endmark budget` name it, or the beginning of that
+    /// The session as in the refusal or in `endmark budget`, or the beginning of its name
     #[arg(value_name = "SESSION")]
     #[limits(max_bytes = 64)]
     pub(crate) session: String,
-    /// How much is added: tokens, or with `--usd` dollars
+    /// The amount to add: tokens, or with `--usd` dollars
     #[arg(value_name = "+N")]
     #[limits(max_bytes = 32)]
     pub(crate) by: String,
-    /// Add dollars
+    /// The amount is in dollars
     #[arg(long)]
     pub(crate) usd: bool,
 }

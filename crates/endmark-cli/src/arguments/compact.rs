@@ -14,24 +14,24 @@ pub(crate) const FORMATS: [&str; 4] = ["openai_chat", "openai_responses", "anthr
 /// The arguments of `compact`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Compact {
-    /// The request's body, or a list of messages; standard input if it is `-` or not named
+    /// The request body, or a list of messages; `-` or no file: standard input
     #[arg(value_name = "FILE")]
     #[limits(skip)]
     pub(crate) file: Option<PathBuf>,
-    /// The wire format that it is in
+    /// The wire format of the conversation
     #[arg(long = "for", value_name = "FORMAT", value_parser = PossibleValuesParser::new(FORMATS), required_unless_present = "batch")]
     pub(crate) format: Option<String>,
-    /// A narrative above the trigger (`window`), or the emergency brake for the whole request
+    /// `window`: write a narrative above the trigger; `emergency`: shrink the whole request
     #[arg(long, value_name = "MODE", default_value = "window")]
     #[limits(skip)]
     pub(crate) mode: ModeChoice,
-    /// Compact from this many tokens on: of the history (`window`: 24000), of the whole request (`emergency`: 850000)
+    /// Compact from this many tokens: of the history (`window`: 24000), of the whole request (`emergency`: 850000)
     #[arg(long, value_name = "N")]
     pub(crate) trigger_tokens: Option<u64>,
     /// Keep the history below this many tokens; by default 4/3 of the trigger, or 3/5 with `emergency`
     #[arg(long, value_name = "N")]
     pub(crate) budget_tokens: Option<u64>,
-    /// Compact whatever the size, to this share of the history's tokens, as 0.2
+    /// Always compact, to this share of the history's tokens, as 0.2
     #[arg(long, value_name = "SHARE", conflicts_with_all = ["trigger_tokens", "budget_tokens"])]
     #[limits(skip)]
     pub(crate) keep_share: Option<f64>,
@@ -39,12 +39,12 @@ pub(crate) struct Compact {
     #[arg(long, value_name = "N")]
     #[limits(skip)]
     pub(crate) keep: Option<usize>,
-    /// Do not keep the original in the store
+    /// Do not store the original
     #[arg(long)]
     pub(crate) no_store: bool,
     #[command(flatten)]
     pub(crate) store: StoreArgument,
-    /// Read many requests as JSON Lines, and answer each with a line
+    /// Read many requests as JSON Lines, and write one result per line
     #[arg(long)]
     pub(crate) batch: bool,
 }
@@ -52,8 +52,8 @@ pub(crate) struct Compact {
 /// How a conversation is compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModeChoice {
-    /// A narrative in sentences, when the history has grown
+    /// Replace old messages by a narrative in sentences when the history has grown
     Window,
-    /// A list of calls and thoughts, when the request hardly fits any model
+    /// Replace old messages by a list of calls and thoughts when the request hardly fits any model
     Emergency,
 }

@@ -11,15 +11,15 @@ use crate::arguments::compact::FORMATS;
 /// The arguments of `count`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Count {
-    /// The text, or with `--for` the request's body or a list of messages; standard input if it is `-` or not named
+    /// The text, or with `--for` the request body or a list of messages; `-` or no file: standard input
     #[arg(value_name = "FILE")]
     #[limits(skip)]
     pub(crate) file: Option<PathBuf>,
-    /// Count as this model reads it
+    /// Count tokens as this model does
     #[arg(long, value_name = "MODEL")]
     #[limits(max_bytes = 255)]
     pub(crate) model: String,
-    /// It is a conversation in this wire format
+    /// The input is a conversation in this wire format
     #[arg(long = "for", value_name = "FORMAT", value_parser = PossibleValuesParser::new(FORMATS))]
     #[limits(max_bytes = 32)]
     pub(crate) format: Option<String>,

@@ -11,23 +11,23 @@ use crate::arguments::store::StoreArgument;
 /// The arguments of `exec`.
 #[derive(Debug, Args)]
 pub(crate) struct Exec {
-    /// The command's limits, output and exit codes; by default a built-in manifest
+    /// A manifest with the command's limits, output and exit codes; by default a built-in one
     #[arg(long, value_name = "TOOL.toml")]
     pub(crate) manifest: Option<PathBuf>,
-    /// Continue a list after the page that returned this cursor; the command is run again
+    /// Run the command again, and continue its list after the page that returned this cursor
     #[arg(long, value_name = "CURSOR")]
     pub(crate) cursor: Option<String>,
-    /// Cap its output as `endmark cap` does, and keep all of it in the store for `endmark read`
+    /// Cap the output as `endmark cap` does, and store all of it for `endmark read`
     #[arg(long, conflicts_with = "cursor")]
     pub(crate) cap: bool,
     #[command(flatten)]
     pub(crate) most: Most,
-    /// With `--cap`: items of a list, rows of a table (key `cap.max_items`)
+    /// With `--cap`: most items of a list or rows of a table (key `cap.max_items`)
     #[arg(long, value_name = "N", requires = "cap")]
     pub(crate) max_items: Option<u64>,
     #[command(flatten)]
     pub(crate) store: StoreArgument,
-    /// The command and its arguments, behind `--`; no shell is between
+    /// The command and its arguments, after `--`; they are run directly, without a shell
     #[arg(value_name = "COMMAND", last = true, required = true)]
     pub(crate) command: Vec<OsString>,
 }

@@ -15,24 +15,24 @@ pub(crate) struct Findings {
 /// The subcommands of `findings`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum FindingsCommand {
-    /// Is each agent's result whole? Which findings are complete, which are cut?
+    /// Check whether each agent's result is whole, and which findings are complete or cut
     #[command(after_help = "\
 Examples:
   endmark findings check auth-2.txt
   endmark findings check round1/*.txt --json | jq '.data.results[] | {agent_id, cut}'
   my-agent … | endmark findings check -
 
-Exit codes: 0 all results are whole, and all findings complete; 1 a result is truncated, or a finding incomplete.")]
+Exit codes: 0 all results are whole, and all findings complete; 1 a result is truncated, or a finding is incomplete.")]
     Check(Check),
-    /// Estimate a result before it is written, and compress it if it is above 40 % of the budget that is left
+    /// Estimate the size of a result before it is written, and compress it if it exceeds 40 % of the remaining budget
     #[command(after_help = "\
 Examples:
   endmark findings fit --findings 12 --budget-left 9000
   endmark findings fit --budget-left 9000 draft.txt > result.txt
 
-Above 40 % of the budget (findings × 300 + 200 tokens; exactly 40 % is not above) evidence is shortened to its most
-critical line, findings with the same CWE and file are merged, and flows below High become source → sink.
-Exit codes: 0 it fits; 1 it does not fit even so, or the draft is cut.")]
+The estimate is findings × 300 + 200 tokens. Above 40 % of the budget evidence is shortened to its most critical
+line, findings with the same CWE and file are merged, and flows below High become source → sink.
+Exit codes: 0 it fits; 1 it is too large even after compression, or the draft is cut.")]
     Fit(Fit),
     /// Print the instructions for an agent's prompt: markers, estimate, compression, checkpoints
     #[command(after_help = "\
@@ -41,7 +41,7 @@ Examples:
   endmark findings protocol --agent auth-2 --max-turns 13 --max-findings 5 --budget-left 20000
   endmark findings protocol --agent auth-2 --form jsonl")]
     Protocol(Protocol),
-    /// Show how far agents say they have come, and which checkpoints are missing
+    /// Show the progress that agents report, and which checkpoints are missing
     #[command(after_help = "\
 Examples:
   endmark findings progress round1/*.txt
@@ -54,19 +54,19 @@ Examples:
   endmark findings plan --team team.json round1/*.txt
   endmark findings plan --team team.json --json round1/*.txt round2/*.txt | jq '.data.runs[]'
 
-Name all results so far, in the order in which they were handed over. The team's file:
+List all results so far, in the order in which the agents delivered them. The team's file:
   {\"agents\": [{\"agent_id\": \"auth-2\", \"dimensions\": [\"authentication\"], \"max_turns\": 40}], \"rounds\": 2}
-A result that does not say whose it is belongs to the agent that its file is named for: auth-2.txt, auth-2.retry.txt.
-An agent of the team without any file counts as cut, unless --running says that it may still be at it.")]
+A result that does not name its agent belongs to the agent in its file name: auth-2.txt, auth-2.retry.txt.
+An agent of the team without any file counts as cut, unless --running says that it may still be working.")]
     Plan(Plan),
-    /// Merge rounds and agents into one list, duplicates joined
+    /// Merge rounds and agents into one list, and join duplicates
     #[command(after_help = "\
 Examples:
   endmark findings merge round1/*.txt round2/*.txt > merged.txt
 
 The output has its end marker only if nothing is missing.")]
     Merge(Merge),
-    /// Write the final report, with what may be missing from it
+    /// Write the final report, including what may be missing from it
     #[command(after_help = "\
 Examples:
   endmark findings report --team team.json round1/*.txt round2/*.txt > report.md
@@ -79,7 +79,7 @@ impl Findings {
     pub(crate) fn check_limits(&self) -> Result<(), TooLarge> {
         match &self.command {
             FindingsCommand::Protocol(arguments) => arguments.check_limits(),
-            // The others take files and numbers.
+            // The other subcommands take files and numbers.
             _ => Ok(()),
         }
     }
@@ -88,7 +88,7 @@ impl Findings {
 /// The arguments of `findings check`.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// Results or whole transcripts; standard input if it is `-` or nothing is named
+    /// Results or whole transcripts; `-` or no file: standard input
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// With --json: continue the list after the page that returned this cursor; the files are read again
@@ -99,13 +99,13 @@ pub(crate) struct Check {
 /// The arguments of `findings fit`.
 #[derive(Debug, Args)]
 pub(crate) struct Fit {
-    /// The draft of a result; standard input if it is `-` or nothing is named
+    /// The draft of a result; `-` or no file: standard input
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// How many tokens of context are left
+    /// The number of context tokens that are left
     #[arg(long, value_name = "TOKENS")]
     pub(crate) budget_left: u64,
-    /// Estimate this many findings, without a draft
+    /// Estimate the size of this many findings, without a draft
     #[arg(long, value_name = "N", conflicts_with = "files")]
     pub(crate) findings: Option<u64>,
     /// With --json: continue the list after the page that returned this cursor; the files are read again
@@ -124,22 +124,22 @@ pub(crate) struct Protocol {
     #[arg(long, value_name = "LIST")]
     #[limits(max_bytes = 4096)]
     pub(crate) dimensions: Option<String>,
-    /// How many tokens of context it has left
+    /// The number of context tokens that the agent has left
     #[arg(long, value_name = "TOKENS")]
     pub(crate) budget_left: Option<u64>,
-    /// How many turns it may take
+    /// The most turns that the agent may take
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,
-    /// How many findings it may hand over
+    /// The most findings that the agent may report
     #[arg(long, value_name = "N")]
     pub(crate) max_findings: Option<u32>,
-    /// Which form to ask for: lines of names and values, or JSON Lines with one finding a line
+    /// The requested form: lines with names and values, or JSON Lines with one finding per line
     #[arg(long, value_name = "FORM", default_value = "text")]
     #[limits(skip)]
     pub(crate) form: ProtocolForm,
 }
 
-/// The forms that an agent can be asked for.
+/// The forms that a prompt can request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProtocolForm {
     Text,
@@ -149,13 +149,13 @@ pub(crate) enum ProtocolForm {
 /// The arguments of `findings progress`.
 #[derive(Debug, Args)]
 pub(crate) struct Progress {
-    /// Transcripts; standard input if it is `-` or nothing is named
+    /// Transcripts; `-` or no file: standard input
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// At which turn the agent is now, so that a missing last checkpoint is noticed, too
+    /// The agent's current turn, so that a missing last checkpoint is detected, too
     #[arg(long, value_name = "N")]
     pub(crate) turn: Option<u32>,
-    /// Go on reading what the file grows by, until its result is whole
+    /// Keep reading as the file grows, until its result is whole
     #[arg(long)]
     pub(crate) follow: bool,
     /// With --follow: stop when the file has not grown for this long
@@ -166,16 +166,16 @@ pub(crate) struct Progress {
     pub(crate) cursor: Option<String>,
 }
 
-/// What is known about a team.
+/// The options that describe a team and its results.
 #[derive(Debug, Args)]
 pub(crate) struct TeamArguments {
-    /// All results so far, in the order in which they were handed over; standard input if it is `-` or nothing is named
+    /// All results so far, in the order in which the agents delivered them; `-` or no file: standard input
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Who is in the team, with what to look into (JSON)
+    /// The agents of the team, with their dimensions (JSON)
     #[arg(long, value_name = "TEAM.json")]
     pub(crate) team: Option<PathBuf>,
-    /// Agents that have handed nothing over may still be at it
+    /// Agents that have delivered nothing may still be working
     #[arg(long)]
     pub(crate) running: bool,
     /// With --json: continue the list after the page that returned this cursor; the files are read again
@@ -188,10 +188,10 @@ pub(crate) struct TeamArguments {
 pub(crate) struct Plan {
     #[command(flatten)]
     pub(crate) team: TeamArguments,
-    /// How many rounds there are, instead of the number in the team's file
+    /// The number of rounds, instead of the number in the team's file
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: Option<u32>,
-    /// Plan no emergency agent behind the last round
+    /// Plan no emergency agent after the last round
     #[arg(long)]
     pub(crate) no_emergency: bool,
 }
@@ -208,12 +208,12 @@ pub(crate) struct Merge {
 pub(crate) struct Report {
     #[command(flatten)]
     pub(crate) team: TeamArguments,
-    /// What to write
+    /// The format of the report
     #[arg(long, value_name = "FORM", default_value = "markdown")]
     pub(crate) to: ReportForm,
 }
 
-/// What a report can be.
+/// The formats of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReportForm {
     Markdown,

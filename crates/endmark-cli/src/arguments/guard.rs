@@ -19,27 +19,27 @@ A template is a Markdown file with criteria in its front matter:
   successCriteria:
     minLines: 40
     requiredSections: [Summary, Risks]
-    forbiddenPhrases: [as time permits]            (forbiddenPhrasesOnly: and none of the known ones)
+    forbiddenPhrases: [as time permits]            (forbiddenPhrasesOnly: only these, not the built-in ones)
 
-Batch: JSON Lines in, {\"id\",\"text\",\"min_lines\",\"required_sections\",\"forbidden_phrases\",\"forbidden_phrases_only\"}, all
-but the text optional; one answer a line, in order.
-Exit codes: 0 whole; 1 there is a finding; 2 a file or the criteria cannot be used, or with --batch: a line was invalid.";
+Batch: reads JSON Lines, {\"id\",\"text\",\"min_lines\",\"required_sections\",\"forbidden_phrases\",\"forbidden_phrases_only\"};
+only the text is required. Writes one result per line, in order.
+Exit codes: 0 whole; 1 at least one finding; 2 a file or the criteria cannot be used, or with --batch: a line was invalid.";
 
 /// The arguments of `guard`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Guard {
-    /// What was handed over; standard input if it is `-` or nothing is named
+    /// The artifacts to check; `-` or no file: standard input
     #[arg(value_name = "ARTIFACT")]
     #[limits(skip)]
     pub(crate) files: Vec<PathBuf>,
-    /// Judge it by this: a Markdown template with `successCriteria` in its front matter, or criteria in YAML, TOML or JSON
+    /// Check against this: a Markdown template with `successCriteria` in its front matter, or criteria in YAML, TOML or JSON
     #[arg(long, value_name = "TEMPLATE")]
     #[limits(skip)]
     pub(crate) template: Option<PathBuf>,
     /// Require this many lines that are not blank; front matter is not counted
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub(crate) min_lines: Option<u32>,
-    /// Require a section with this title and with content; can be repeated
+    /// Require a section with this title and some content; can be repeated
     #[arg(long = "section", value_name = "SECTION")]
     #[limits(max_bytes = 1024, max_items = 1000)]
     pub(crate) sections: Vec<String>,
@@ -47,14 +47,14 @@ pub(crate) struct Guard {
     #[arg(long = "forbid", value_name = "PHRASE")]
     #[limits(max_bytes = 1024, max_items = 1000)]
     pub(crate) forbidden: Vec<String>,
-    /// Forbid these phrases instead of the known ways to hand the rest over
+    /// Forbid only the phrases of `--forbid`, not the built-in ones that postpone work
     #[arg(long)]
     pub(crate) forbid_only: bool,
-    /// How findings are written
+    /// The output format of findings
     #[arg(long, value_name = "FORM", default_value = "text", conflicts_with = "batch")]
     #[limits(skip)]
     pub(crate) to: GuardForm,
-    /// Read many texts as JSON Lines, and answer each with a line
+    /// Read many texts as JSON Lines, and write one result per line
     #[arg(long, conflicts_with = "files")]
     pub(crate) batch: bool,
 }

@@ -8,7 +8,7 @@ use endmark_envelope::Limits;
 /// The arguments of `init`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Init {
-    /// The file to write; Endmark finds `endmark.toml` in the current folder by itself
+    /// The file to write; Endmark finds `endmark.toml` in the current folder automatically
     #[arg(value_name = "FILE", default_value = "endmark.toml")]
     #[limits(skip)]
     pub(crate) file: PathBuf,

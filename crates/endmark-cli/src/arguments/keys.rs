@@ -16,13 +16,13 @@ pub(crate) struct Keys {
 /// The subcommands of `keys`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysCommand {
-    /// Make a key and print its secret, once
+    /// Create a key and print its secret, once
     Add(Add),
     /// Show all keys, without their secrets
     List(List),
-    /// Give a key a new secret; the old one goes on for a while
+    /// Give a key a new secret; the old one stays valid for a while
     Rotate(Rotate),
-    /// Take a key back
+    /// Revoke a key
     Revoke(Revoke),
 }
 
@@ -41,39 +41,39 @@ impl KeysCommand {
 /// The arguments of `keys add`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Add {
-    /// By which it is known in usage and budgets; it can be given once
+    /// The key's name in usage and budgets; it must be new
     #[arg(value_name = "NAME")]
     #[limits(max_bytes = 64)]
     pub(crate) name: String,
-    /// A model that it is for, or a pattern with `*`; without any it is for all
+    /// A model that the key may use, or a pattern with `*`; by default all models
     #[arg(long, value_name = "PATTERN")]
     #[limits(max_bytes = 256, max_items = 100)]
     pub(crate) models: Vec<String>,
-    /// Tokens that may be spent with it; 0 is no budget
+    /// The key's budget in tokens; 0 means no budget
     #[arg(long, value_name = "N", conflicts_with = "budget_usd", allow_hyphen_values = true)]
     #[limits(max_bytes = 32)]
     pub(crate) budget_tokens: Option<String>,
-    /// Dollars that may be spent with it; 0 is no budget
+    /// The key's budget in dollars; 0 means no budget
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     #[limits(max_bytes = 32)]
     pub(crate) budget_usd: Option<String>,
-    /// How often its budget is reset
+    /// How often the budget is reset
     #[arg(long, value_enum, default_value_t = Per::Ever)]
     #[limits(skip)]
     pub(crate) per: Per,
-    /// Requests that it may make in one minute; 0 is no limit of its own
+    /// Most requests in one minute; 0 means no limit for this key
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     #[limits(max_bytes = 32)]
     pub(crate) requests_per_minute: Option<String>,
-    /// Tokens that it may use in one minute; 0 is no limit of its own
+    /// Most tokens in one minute; 0 means no limit for this key
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     #[limits(max_bytes = 32)]
     pub(crate) tokens_per_minute: Option<String>,
-    /// Requests that it may make at once; 0 is no limit of its own
+    /// Most requests at the same time; 0 means no limit for this key
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     #[limits(max_bytes = 32)]
     pub(crate) parallel: Option<String>,
-    /// When it ends: at the beginning of a day (UTC), or after a span (a number with m, h, d or w)
+    /// When the key expires: at the beginning of a day (UTC), or after a span (a number with m, h, d or w)
     #[arg(long, value_name = "DAY|SPAN")]
     #[limits(max_bytes = 32)]
     pub(crate) until: Option<String>,
@@ -84,7 +84,7 @@ pub(crate) struct Add {
 /// How often a budget is reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Per {
-    /// At midnight
+    /// At midnight (UTC)
     Day,
     /// On the first day of a month
     Month,
@@ -116,7 +116,7 @@ pub(crate) struct Rotate {
     #[arg(value_name = "NAME")]
     #[limits(max_bytes = 64)]
     pub(crate) name: String,
-    /// For how long its old secret goes on: a number with m, h, d or w, or 0
+    /// How long the old secret stays valid: a number with m, h, d or w, or 0
     #[arg(long, value_name = "SPAN", default_value = "1h")]
     #[limits(max_bytes = 32)]
     pub(crate) overlap: String,

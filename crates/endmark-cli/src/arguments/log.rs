@@ -15,7 +15,7 @@ pub(crate) struct Log {
     /// Show at most N, the newest first
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: u32,
-    /// Only replies that the client received whole (resolved), or did not (exhausted)
+    /// Show only replies that the client received whole (resolved), or did not (exhausted)
     #[arg(long, value_name = "STATUS")]
     pub(crate) status: Option<StatusChoice>,
 }
@@ -30,7 +30,7 @@ pub(crate) enum StatusChoice {
 /// The subcommands of `log`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LogCommand {
-    /// Explain one recovery: what was received, what was judged and why, and where the seams are
+    /// Explain one recovery: the received text, the verdict and its reason, and the seams
     Show {
         /// The row's number, or the request's id from the header x-endmark-request
         #[arg(value_name = "ID")]

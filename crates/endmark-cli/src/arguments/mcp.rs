@@ -16,10 +16,10 @@ Examples:
   claude mcp add git -- endmark mcp wrap -- uvx mcp-server-git
   codex mcp add git -- endmark mcp wrap -- uvx mcp-server-git
 
-The server speaks over standard input and output. A tool's result within the limits passes byte for byte, and so does
-everything else. Of a longer one the model sees the parts that matter, with markers; all of it is kept in the store, and the
-tool `endmark_read` pages through it and searches it.
-Exit codes: 0 the client is gone; 2 bad usage; 3 the server could not be started, or ended first.";
+The server communicates over standard input and output. A tool's result within the limits passes byte for byte, and so does
+everything else. Of a longer result the model sees the important parts, with markers. The store keeps all of it, and the
+tool `endmark_read` reads it by page and searches it.
+Exit codes: 0 the client has disconnected; 2 bad usage; 3 the server could not be started, or ended first.";
 
 /// The arguments of `mcp`.
 #[derive(Debug, Args)]
@@ -28,10 +28,10 @@ pub(crate) struct Mcp {
     pub(crate) command: McpCommand,
 }
 
-/// What is done with a server.
+/// The subcommands of `mcp`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
-    /// Run an MCP server with its results capped, and a tool that reads what was left out
+    /// Run an MCP server with capped results, and add a tool that reads omitted parts
     #[command(after_help = EXAMPLES)]
     Wrap(Wrap),
 }
@@ -50,7 +50,7 @@ impl Mcp {
 pub(crate) struct Wrap {
     #[command(flatten)]
     pub(crate) most: Most,
-    /// Items of a list, rows of a table (key `cap.max_items`)
+    /// Most items of a list or rows of a table (key `cap.max_items`)
     #[arg(long, value_name = "N")]
     pub(crate) max_items: Option<u64>,
     #[command(flatten)]

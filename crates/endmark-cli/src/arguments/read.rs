@@ -9,7 +9,7 @@ use crate::arguments::store::StoreArgument;
 /// The arguments of `read`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Read {
-    /// The handle of a kept output, as a marker or a warning names it
+    /// The handle of a stored output, as in a marker or a warning
     #[arg(value_name = "HANDLE")]
     #[limits(max_bytes = 64)]
     pub(crate) handle: String,
@@ -21,14 +21,14 @@ pub(crate) struct Read {
     pub(crate) store: StoreArgument,
 }
 
-/// Which part is read; the first page where none is named.
+/// The part to read; by default the first page.
 #[derive(Debug, Args, Limits)]
 #[group(multiple = false)]
 pub(crate) struct Part {
-    /// This page, from 1; one page is as large as the limit allows
+    /// This page, counted from 1; a page is as large as the limit allows
     #[arg(long, value_name = "N")]
     pub(crate) page: Option<u64>,
-    /// Lines from A to B, both included, from 1; `A:` and `:B` are open
+    /// Lines A to B inclusive, counted from 1; `A:` and `:B` are open ranges
     #[arg(long, value_name = "A:B")]
     #[limits(max_bytes = 64)]
     pub(crate) lines: Option<String>,

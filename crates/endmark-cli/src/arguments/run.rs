@@ -17,29 +17,29 @@ Examples:
   endmark run --template stages/report.md --artifact report.md --prompt-file task.md -- \\
     claude -p {prompt} --output-format stream-json --verbose --permission-mode acceptEdits
   endmark run --template report.yaml --artifact report.md --prompt 'Write report.md' -- codex exec --json {prompt}
-  endmark run --template report.yaml --artifact report.md -- ./agent.sh        (reads what is missing on standard input)
+  endmark run --template report.yaml --artifact report.md -- ./agent.sh        (reads the retry prompt on standard input)
   endmark run --spec runs.toml --parallel 4
 
-The agent is started, its stream is read, and when it stops the artifact is judged. If that is not finished, the agent goes
-on in its session with what is missing; the words stand for {prompt} in the command, or else on standard input, and in
-ENDMARK_RETRY_PROMPT. What the agent says of itself, and its exit code, are never enough.
-Exit codes: 0 the artifact is finished; 1 the run was released with the artifact as it is; 2 the criteria or an option
-cannot be used, nothing was started; 3 the agent failed or could not be started; 129, 130 and 143 a signal ended it. Of
-several runs it is the worst.";
+Endmark starts the agent, reads its stream, and checks the artifact when the agent stops. If the artifact is not finished, the
+agent continues in its session. Its prompt then lists what is missing: in place of {prompt} in the command, or else on standard
+input, and always in ENDMARK_RETRY_PROMPT. Neither the agent's own statements nor its exit code count as proof.
+Exit codes: 0 the artifact is finished; 1 the run was released with an unfinished artifact; 2 the criteria or an option
+cannot be used, nothing was started; 3 the agent failed or could not be started; 129, 130 and 143 a signal ended it.
+Several runs exit with the worst of their codes.";
 
 /// The arguments of `run`.
-// Fields: one for each option.
+// One field for each option.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Run {
-    /// Judge the artifact by this: a Markdown template with `successCriteria`, or criteria in YAML, TOML or JSON
+    /// Check the artifact against this: a Markdown template with `successCriteria`, or criteria in YAML, TOML or JSON
     #[arg(long, value_name = "TEMPLATE", required_unless_present = "spec")]
     #[limits(skip)]
     pub(crate) template: Option<PathBuf>,
-    /// The file that the agent is to write
+    /// The file that the agent must write
     #[arg(long, value_name = "ARTIFACT", required_unless_present = "spec")]
     #[limits(skip)]
     pub(crate) artifact: Option<PathBuf>,
-    /// The agent whose stream the command prints; by default its program decides
+    /// The agent whose output format to read; by default the name of its program decides
     #[arg(long, value_name = "AGENT")]
     #[limits(skip)]
     pub(crate) agent: Option<AgentChoice>,
@@ -58,7 +58,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "SPAN", default_value = "4h")]
     #[limits(max_bytes = 32)]
     pub(crate) max_time: String,
-    /// The most dollars that all attempts may cost together, as the agent reports them
+    /// Most dollars for all attempts together, as the agent reports its costs
     #[arg(long, value_name = "USD")]
     #[limits(skip)]
     pub(crate) max_usd: Option<f64>,
@@ -70,11 +70,11 @@ pub(crate) struct Run {
     #[arg(long, value_name = "SPAN", default_value = "10m")]
     #[limits(max_bytes = 32)]
     pub(crate) silence: String,
-    /// Time that an agent has to end after SIGTERM
+    /// Time for an agent to end after SIGTERM
     #[arg(long, value_name = "SPAN", default_value = "5s")]
     #[limits(max_bytes = 32)]
     pub(crate) grace: String,
-    /// Size of the model's context in tokens, if neither the agent nor the table of models has it
+    /// Size of the model's context in tokens, if neither the agent nor the table of models states it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) limit_tokens: Option<u64>,
     /// Start the runs of this TOML file: a table `[[run]]` for each, with these options as defaults
@@ -84,25 +84,25 @@ pub(crate) struct Run {
     /// Run at most this many runs of the file at a time
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256), requires = "spec")]
     pub(crate) parallel: u16,
-    /// Put a gateway of its own between each agent and its model: what it uses is counted, `--max-usd` is held before each call,
-    /// and cut replies are mended on the way
+    /// Start a gateway between each agent and its model: it counts usage, checks `--max-usd` before each call,
+    /// and recovers cut replies
     #[arg(long)]
     pub(crate) through: bool,
-    /// Append what happens to this file, as JSON Lines
+    /// Append events to this file, as JSON Lines
     #[arg(long, value_name = "FILE")]
     #[limits(skip)]
     pub(crate) events: Option<PathBuf>,
-    /// Send what happens to this address, as JSON by POST (key `runs.webhook`); no run waits for it or fails because of it
+    /// POST events to this address as JSON (key `runs.webhook`); no run waits for it or fails because of it
     #[arg(long, value_name = "URL")]
     #[limits(max_bytes = 4096)]
     pub(crate) webhook: Option<String>,
-    /// Keep the agent's output in this folder; by default beside the store
+    /// Keep the agent's output in this folder; by default next to the store
     #[arg(long, value_name = "FOLDER")]
     #[limits(skip)]
     pub(crate) output_folder: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) store: StoreArgument,
-    /// The agent's command and its arguments, behind `--`; no shell is between
+    /// The agent's command and its arguments, after `--`; they are run directly, without a shell
     #[arg(value_name = "COMMAND", last = true, required_unless_present = "spec")]
     #[limits(skip)]
     pub(crate) command: Vec<OsString>,
@@ -120,7 +120,7 @@ impl Run {
     }
 }
 
-/// An agent, as it is typed.
+/// The agents that Endmark knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum AgentChoice {
@@ -132,7 +132,7 @@ pub(crate) enum AgentChoice {
     Gemini,
     /// opencode
     Opencode,
-    /// Any command, judged only by how it ends
+    /// Any command; only its exit is evaluated
     Plain,
 }
 

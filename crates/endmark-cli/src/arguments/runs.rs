@@ -14,9 +14,9 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   endmark runs
   endmark runs show run_4f0c
-  endmark runs resume run_4f0c       (where its supervisor was killed)
-  endmark runs record --event started < run.json     (of another scheduler)
-  endmark runs watch                 (live; where there is no terminal, a line for each event)
+  endmark runs resume run_4f0c       (after its supervisor was killed)
+  endmark runs record --event started < run.json     (for a run of another scheduler)
+  endmark runs watch                 (live; without a terminal it prints one line per event)
   endmark runs --json | jq '.data.runs[] | select(.contextExhaustionRisk)'";
 
 /// The arguments of `runs`.
@@ -25,7 +25,7 @@ pub(crate) struct Runs {
     #[command(subcommand)]
     #[limits(skip)]
     pub(crate) command: Option<RunsCommand>,
-    /// Show at most N, the newest first
+    /// Show at most N runs, the newest first
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) limit: u32,
     #[command(flatten)]
@@ -50,24 +50,24 @@ impl Runs {
     }
 }
 
-/// What can be done with runs.
+/// The subcommands of `runs`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunsCommand {
-    /// Show all that is known of a run, with its events
+    /// Show all that is known about a run, with its events
     Show {
         /// The run's id, or its beginning
         id: String,
         #[command(flatten)]
         store: StoreArgument,
     },
-    /// Go on with runs whose supervisor was killed, with the tries, the time and the money that are left
+    /// Continue runs whose supervisor was killed, within their remaining attempts, time and money
     Resume(Resume),
     /// Record an event of a run that another scheduler supervises, described by a JSON object on standard input
     #[command(after_help = RECORD_HELP)]
     Record(Record),
-    /// Show runs as they go on, until the interrupt key is pressed
+    /// Show the progress of runs, until the interrupt key is pressed
     Watch {
-        /// End when no run is under way any more
+        /// End when no run is active any more
         #[arg(long)]
         until_idle: bool,
         #[command(flatten)]
@@ -80,34 +80,35 @@ const RECORD_HELP: &str = "\
 Example:
   echo '{\"id\": \"nightly-7\", \"agent\": \"codex\", \"artifact\": \"report.md\"}' | endmark runs record --event started
 
-Fields: id, agent and artifact (needed at first), name, command (a list), folder, template, attempt, maxAttempts, process, session,
-model, tokenUsage {input, output} of all attempts, largestCallTokens, limitTokens, costUsd, verdict, evidence (a list), missing (a list:
-what the artifact lacks), reason (for retry-queued, released and failed). What is left out stays as it was recorded.";
+Fields: id, agent and artifact (required for the first event), name, command (a list), folder, template, attempt, maxAttempts,
+process, session, model, tokenUsage {input, output} of all attempts, largestCallTokens, limitTokens, costUsd, verdict,
+evidence (a list), missing (a list: what the artifact lacks), reason (for retry-queued, released and failed).
+Omitted fields keep their recorded values.";
 
-/// An event of a run of another scheduler.
+/// The arguments of `runs record`.
 #[derive(Debug, Args)]
 pub(crate) struct Record {
-    /// What happened
+    /// The event
     #[arg(long, value_name = "EVENT")]
     pub(crate) event: EventChoice,
     #[command(flatten)]
     pub(crate) store: StoreArgument,
 }
 
-/// What can happen to a run of another scheduler.
+/// The events of a run of another scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EventChoice {
     /// An attempt began
     Started,
-    /// The attempt under way used more tokens
+    /// The current attempt used more tokens
     Used,
-    /// The attempt is over, and another one is to follow
+    /// The attempt has ended, and another one follows
     RetryQueued,
     /// The artifact is finished
     Succeeded,
-    /// The run was let go of, with the artifact as it is
+    /// The run was released with an unfinished artifact
     Released,
-    /// The agent did not do its part
+    /// The agent failed
     Failed,
 }
 
@@ -124,10 +125,10 @@ impl From<EventChoice> for ReportedEvent {
     }
 }
 
-/// Which runs go on, and how.
+/// The arguments of `runs resume`.
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
-    /// The runs' ids, or their beginnings
+    /// The ids of the runs, or their beginnings
     #[arg(required_unless_present = "all")]
     pub(crate) ids: Vec<String>,
     /// All runs whose supervisor was killed
@@ -136,7 +137,7 @@ pub(crate) struct Resume {
     /// Run at most this many of them at a time
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) parallel: u16,
-    /// Append what happens to this file, as JSON Lines
+    /// Append events to this file, as JSON Lines
     #[arg(long, value_name = "FILE")]
     pub(crate) events: Option<PathBuf>,
     #[command(flatten)]

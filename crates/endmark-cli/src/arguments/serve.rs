@@ -5,7 +5,7 @@ use endmark_envelope::Limits;
 
 use super::store::StoreArgument;
 
-/// How a line of the log is written.
+/// The format of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
     /// A line for each request that was not whole, and for each error
@@ -17,7 +17,7 @@ pub(crate) enum LogFormat {
 /// The arguments of `serve`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Serve {
-    /// Listen on this address and port (key `listen`); port 0 takes a free one
+    /// Listen on this address and port (key `listen`); port 0 selects a free port
     #[arg(long, value_name = "ADDRESS")]
     #[limits(max_bytes = 255)]
     pub(crate) listen: Option<String>,
@@ -35,7 +35,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FAULTS", help_heading = "Rehearsal")]
     #[limits(max_bytes = 1024)]
     pub(crate) fault: Option<String>,
-    /// Who has to handle them: Endmark (`upstream`) or your application (`client`)
+    /// Which side must handle the faults: Endmark (`upstream`) or your application (`client`)
     #[arg(
         long,
         value_name = "SIDE",
@@ -45,7 +45,7 @@ pub(crate) struct Serve {
     )]
     #[limits(max_bytes = 64)]
     pub(crate) fault_side: String,
-    /// The same number gives the same faults for the same sequence of requests
+    /// Seed of the faults: the same number gives the same faults for the same sequence of requests
     #[arg(long, value_name = "NUMBER", requires = "fault", help_heading = "Rehearsal")]
     pub(crate) fault_seed: Option<u64>,
 }

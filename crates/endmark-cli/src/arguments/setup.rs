@@ -13,13 +13,13 @@ pub(crate) struct Setup {
     #[arg(value_name = "CLIENT")]
     #[limits(skip)]
     pub(crate) client: ClientChoice,
-    /// Write it into the client's configuration, and keep a copy of the original
+    /// Write the settings into the client's configuration, and keep a copy of the original
     #[arg(long, conflicts_with = "undo")]
     pub(crate) write: bool,
-    /// Undo it: restore the file as it was before `--write`
+    /// Restore the file as it was before `--write`
     #[arg(long)]
     pub(crate) undo: bool,
-    /// Address of the gateway, if it is not that of the configuration
+    /// Address of the gateway, if it differs from the configuration
     #[arg(long, value_name = "URL")]
     #[limits(max_bytes = 2048)]
     pub(crate) url: Option<String>,
@@ -27,11 +27,11 @@ pub(crate) struct Setup {
     #[arg(long, value_name = "NAME")]
     #[limits(max_bytes = 255)]
     pub(crate) upstream: Option<String>,
-    /// The model that a client asks for by name (opencode)
+    /// The model, for a client that needs its name (opencode)
     #[arg(long, value_name = "MODEL")]
     #[limits(max_bytes = 255)]
     pub(crate) model: Option<String>,
-    /// The configuration file, if not where the client looks for it
+    /// The client's configuration file, if it is not in its usual place
     #[arg(long, value_name = "FILE")]
     #[limits(skip)]
     pub(crate) file: Option<PathBuf>,

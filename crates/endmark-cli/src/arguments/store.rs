@@ -1,4 +1,4 @@
-//! `--store`, which store a command reads or writes; and the arguments of `endmark store`.
+//! The option `--store`, and the arguments of `endmark store` and `endmark doctor`.
 
 use clap::{Args, Subcommand};
 use endmark_config::Override;
@@ -6,13 +6,13 @@ use endmark_envelope::{Limits, TooLarge};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  endmark store copy sqlite:endmark.db env:ENDMARK_STORE        one machine becomes several
+  endmark store copy sqlite:endmark.db env:ENDMARK_STORE        move from one machine to several
   endmark store copy env:ENDMARK_STORE sqlite:one-machine.db    and back, into a new file
   endmark store copy sqlite:endmark.db postgres://endmark@db.example/endmark
 
-Copied are keys with the hashes of their secrets, what was spent in budgets, and the row of every call. Afterwards the counts and
-sums of both are compared and printed. No gateway may use the source or a SQLite target meanwhile. A copy that was interrupted
-can be repeated, and so can one whose source has grown since: nothing is copied twice.
+It copies keys with the hashes of their secrets, the spent budgets, and the row of every call. Then it compares and prints the
+counts and sums of both stores. No gateway may use the source or a SQLite target meanwhile. You can repeat a copy that was
+interrupted, or whose source has grown since: nothing is copied twice.
 Exit codes: 0 copied; 1 the target differs; 2 a store is in use or holds other records; 4 a store failed.";
 
 /// The arguments of `store`.
@@ -41,7 +41,7 @@ impl StoreTool {
 /// The arguments of `store copy`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Copy {
-    /// The source: `sqlite:PATH`, a PostgreSQL URL, or `env:NAME` for the variable that has it
+    /// The source: `sqlite:PATH`, a PostgreSQL URL, or `env:NAME` for an environment variable that contains one
     #[arg(value_name = "FROM")]
     #[limits(max_bytes = 4096)]
     pub(crate) from: String,
@@ -51,10 +51,10 @@ pub(crate) struct Copy {
     pub(crate) to: String,
 }
 
-/// Which store a command reads or writes.
+/// The store that a command reads or writes.
 #[derive(Debug, Default, Args, Limits)]
 pub(crate) struct StoreArgument {
-    /// Use this store (key `store`; else the one in the user's state folder)
+    /// Use this store (key `store`; by default the one in the user's state folder)
     #[arg(long = "store", id = "store", value_name = "sqlite:PATH")]
     #[limits(max_bytes = 4096)]
     location: Option<String>,
@@ -77,14 +77,14 @@ impl StoreArgument {
 pub(crate) struct Doctor {
     #[command(flatten)]
     pub(crate) store: StoreArgument,
-    /// Check this server instead of the configured ones, as `endmark serve --upstream` forwards to it
+    /// Check this server instead of the configured ones
     #[arg(long, value_name = "URL", conflicts_with_all = ["hooks", "serving"])]
     #[limits(max_bytes = 2048)]
     pub(crate) upstream: Option<String>,
-    /// Try the hooks in the settings of agents, and nothing else
+    /// Only test the hooks in the settings of agents
     #[arg(long)]
     pub(crate) hooks: bool,
-    /// Ask the gateway that this configuration describes whether it is ready, and nothing else
+    /// Only ask the gateway of this configuration whether it is ready
     #[arg(long, conflicts_with = "hooks")]
     pub(crate) serving: bool,
 }

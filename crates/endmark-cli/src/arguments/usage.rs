@@ -33,7 +33,7 @@ pub(crate) struct Usage {
 pub(crate) enum UsageKey {
     /// The session, by its hash
     Session,
-    /// The model that was asked for
+    /// The requested model
     Model,
     /// The client's key, by its hash
     Key,

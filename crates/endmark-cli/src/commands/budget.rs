@@ -19,7 +19,7 @@ use crate::view::table::{Cell, Column, Layout};
 /// How many characters of a hash are shown. `endmark budget raise` accepts any unique prefix.
 const SUBJECT_CHARS: usize = 16;
 
-/// From this share on a budget is highlighted, as in the metric of its warnings.
+/// Budgets are highlighted from this share on, as in the metric of budget warnings.
 const NEAR_ITS_END_PERCENT: u128 = 80;
 
 /// Shows budgets, or raises one.
@@ -64,7 +64,7 @@ fn in_file(location: &StoreLocation) -> Result<(Vec<BudgetRow>, Vec<Key>), Store
     Ok((reader.budgets()?, reader.keys()?))
 }
 
-/// Releases what was granted to a silent instance.
+/// Releases the unspent grants of a silent instance.
 fn forfeited(effective: &Effective, instance: &str) -> Result<Answer, CommandError> {
     let location = &effective.settings.files.store;
     let is_done = runtime::block_on(forfeit_instance(location, instance))?;
@@ -72,10 +72,10 @@ fn forfeited(effective: &Effective, instance: &str) -> Result<Answer, CommandErr
         return Err(CommandError::input(
             "unknown_instance",
             format!("there is no silent instance `{instance}`"),
-            "An instance is silent a minute after its last report; `endmark doctor` names those that hold something.",
+            "An instance is silent one minute after its last report. `endmark doctor` lists silent instances with unspent grants.",
         ));
     }
-    let text = format!("What was granted to {instance} and not spent is free again.\n");
+    let text = format!("The unspent grants of {instance} are released.\n");
     Ok(Answer::yes(to_data(&BudgetsReport { rows: Vec::new() })?, text)
         .with_warnings(configuration_warnings(effective)))
 }
@@ -91,7 +91,7 @@ fn raised(effective: &Effective, raise: &Raise) -> Result<(), CommandError> {
     let amount = amount.filter(|amount| *amount > 0).ok_or_else(|| {
         CommandError::input(
             "bad_amount",
-            format!("`{}` is nothing that can be added", raise.by),
+            format!("`{}` is not a valid amount", raise.by),
             "Write tokens, as in `+50000`, or dollars, as in `+2.50 --usd`.",
         )
     })?;
@@ -124,7 +124,7 @@ fn raised(effective: &Effective, raise: &Raise) -> Result<(), CommandError> {
 fn unknown(typed: &str, unit: Unit) -> CommandError {
     CommandError::input(
         "unknown_session",
-        format!("no budget in {} is known of the session `{typed}`", unit.name()),
+        format!("the session `{typed}` has no recorded budget in {}", unit.name()),
         "`endmark budget` lists the sessions that have used theirs.",
     )
 }
@@ -151,7 +151,7 @@ fn only(typed: &str, mut found: Vec<String>, unit: Unit) -> Result<String, Comma
         _ => Err(CommandError::input(
             "ambiguous_session",
             format!("{} sessions begin with `{typed}`", found.len()),
-            "Write more of the hash, as `endmark budget` shows it.",
+            "Write more characters of the hash in `endmark budget`.",
         )),
     }
 }
@@ -159,7 +159,7 @@ fn only(typed: &str, mut found: Vec<String>, unit: Unit) -> Result<String, Comma
 /// Lists budgets for people.
 fn text(rows: &[BudgetEntry], layout: Layout) -> String {
     if rows.is_empty() {
-        return "No call was counted in a budget. Set one under [budget], as in `session_tokens = 850_000`.\n".to_owned();
+        return "No budget has counted a call yet. Set a budget under [budget], as in `session_tokens = 850_000`.\n".to_owned();
     }
     let columns = [
         Column::text("BUDGET OF"),

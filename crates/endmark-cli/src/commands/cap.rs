@@ -50,7 +50,7 @@ fn capped(input: Input, asked: CapRequest) -> Result<Capped, CommandError> {
 fn answer(capped: &Capped, handle: Option<&str>) -> Result<Answer, CommandError> {
     let data = to_data(&Report { text: &capped.text, handle, format: capped.format.name() })?;
     let mut answer = Answer::yes(data, capped.text.clone()).with_warnings(capped.warnings.iter().cloned());
-    // The requested limit already applies to the text, so the envelope has none.
+    // The limits of `--max-*` already apply to the text, so the envelope gets no limit.
     answer.max_response_bytes = usize::MAX;
     Ok(answer)
 }
@@ -59,10 +59,10 @@ fn answer(capped: &Capped, handle: Option<&str>) -> Result<Answer, CommandError>
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report<'a> {
-    /// The output as it was, or with markers where something is left out.
+    /// The unchanged output, or the capped output with markers for omitted parts.
     text: &'a str,
-    /// Under what name the full output is kept; null where nothing is left out, or none is kept.
+    /// The handle of the stored full output; null if nothing is omitted or nothing is stored.
     handle: Option<&'a str>,
-    /// What it was taken for: `text`, `json`, `jsonl`, `csv`, `diff` or `binary`.
+    /// The detected format: `text`, `json`, `jsonl`, `csv`, `diff` or `binary`.
     format: &'static str,
 }

@@ -35,23 +35,23 @@ pub(crate) fn run(context: &Context, arguments: &Compact) -> Result<Outcome, Com
     if done.made.not_made.is_none() && !arguments.no_store {
         match kept(context, arguments, &body)? {
             Ok(handle) => {
-                context.terminal.progress(&format!("All of it: `endmark read {handle}`."));
+                context.terminal.progress(&format!("The original: `endmark read {handle}`."));
                 receipt.handle = Some(handle);
             }
-            // The compacted conversation is valid without the original.
+            // The compacted conversation is useful even without the stored original.
             Err(error) => {
-                warnings.push(Warning::notice("NOT_KEPT", format!("the original is not kept: {error}")));
+                warnings.push(Warning::notice("NOT_KEPT", format!("the original is not stored: {error}")));
             }
         }
     }
     let request = serde_json::from_str(&replace_lone_surrogates(&done.request))
-        .map_err(|error| bad(&format!("the conversation nests deeper than an answer can show: {error}")))?;
+        .map_err(|error| bad(&format!("the conversation is nested too deeply for the response: {error}")))?;
     let data = to_data(&Report { request, receipt })?;
     let answer = Answer { max_response_bytes: usize::MAX, ..Answer::yes(data, done.request) };
     Ok(answer.with_warnings(warnings).into())
 }
 
-/// Stores the original and returns its handle. The inner error says why it is not stored.
+/// Stores the original and returns its handle. The inner error explains why it is not stored.
 fn kept(context: &Context, arguments: &Compact, body: &[u8]) -> Result<Result<String, String>, CommandError> {
     let effective = context.configuration(arguments.store.overrides())?;
     let mut keeper = effective.settings.keeper();
@@ -99,13 +99,13 @@ impl Settings {
 
     fn check(&self) -> Result<(), String> {
         if self.keep_share.is_some_and(|share| !(share > 0.0 && share < 1.0)) {
-            return Err("a share to be kept is above 0 and below 1".to_owned());
+            return Err("the share to keep must be above 0 and below 1".to_owned());
         }
         if self.keep == Some(0) {
-            return Err("0 messages are to be kept: the newest one always stays".to_owned());
+            return Err("at least 1 message must be kept: the newest one always stays".to_owned());
         }
         if self.budget_tokens == Some(0) {
-            return Err("the budget is 0 tokens: no conversation fits it".to_owned());
+            return Err("the budget must be more than 0 tokens".to_owned());
         }
         Ok(())
     }
@@ -143,8 +143,11 @@ impl Done {
         if let Some(why) = made.not_made {
             return format!("Nothing was compacted: {} ({} tokens).", why.reason(), made.tokens_before);
         }
-        let over =
-            if made.is_over_budget { "; that is over the budget, and no more can give way" } else { "" };
+        let over = if made.is_over_budget {
+            "; this exceeds the budget, but nothing else may be removed"
+        } else {
+            ""
+        };
         format!("Compacted: {} tokens became {}{over}.", made.tokens_before, made.tokens_after)
     }
 }
@@ -158,7 +161,7 @@ fn named(name: Option<&str>) -> Result<&'static dyn WireFormat, String> {
     let name = name.ok_or_else(|| "`for` is missing: the wire format of the conversation".to_owned())?;
     format::named(name).ok_or_else(|| {
         let known: Vec<&str> = format::FORMATS.iter().map(|format| format.name()).collect();
-        format!("there is no wire format `{name}`: there are {}", known.join(", "))
+        format!("unknown wire format `{name}`: use {}", known.join(", "))
     })
 }
 
@@ -187,7 +190,7 @@ fn answer_line(line: &str, defaults: &Settings) -> Result<LineAnswer, LineError>
         Some("emergency") => Mode::Emergency,
         Some(word) => return Err(failed(format!("unknown `mode`: `{word}`: use window or emergency"))),
     };
-    // The sizes of a line belong together: its trigger must not be combined with a share from the arguments.
+    // A line that sets one size must not inherit another: its trigger would conflict with a share of the arguments.
     let has_sizes =
         line.trigger_tokens.is_some() || line.budget_tokens.is_some() || line.keep_share.is_some();
     let settings = Settings {
@@ -220,32 +223,32 @@ struct LineReport<'r> {
     receipt: Receipt,
 }
 
-/// What compaction came to, under the names that others rely on.
+/// The result of compaction, with published names.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report {
-    /// The request, or the list of messages, in the form in which it came.
+    /// The request, or the list of messages, in the form of the input.
     request: Value,
     receipt: Receipt,
 }
 
-/// What was done. Tokens are those of the history, estimated.
+/// What was done. Token counts are estimates for the history.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Receipt {
     tokens_before: u64,
     tokens_after: u64,
-    /// What is no longer there in full, by kind.
+    /// The number of omitted or shortened items, by kind.
     dropped: BTreeMap<&'static str, u64>,
-    /// Under which the original can be read; null where nothing was done, in a batch, and where it is not kept.
+    /// The handle of the stored original; null if nothing was done, in a batch, or if it is not stored.
     handle: Option<String>,
-    /// Results among the newest messages of which not all is there.
+    /// The number of shortened results among the newest messages.
     shortened_results: u64,
-    /// Whether it is larger than the budget, although all gave way that may.
+    /// Whether the result exceeds the budget although everything removable was removed.
     over_budget: bool,
-    /// How many anchors of each kind were in what was condensed, and how many of them are kept.
+    /// The number of anchors of each kind in the condensed part, and how many were kept.
     anchors: BTreeMap<&'static str, Anchors>,
-    /// Why nothing was done; null where something was.
+    /// Why nothing was done; null if something was done.
     not_compacted: Option<&'static str>,
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::definition::definition;
 use crate::view::answer::{Answer, to_data};
 
-/// Completions.
+/// A completion script.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report<'a> {

@@ -43,12 +43,12 @@ fn without_errors(context: &Context) -> Result<Effective, CommandError> {
     Ok(effective)
 }
 
-/// Which file is read.
+/// The path of the configuration file.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct PathReport {
     path: Option<String>,
-    /// Where it was looked for, if it does not exist.
+    /// The searched paths, if no file exists.
     #[serde(skip_serializing_if = "Option::is_none")]
     searched: Option<Vec<String>>,
 }
@@ -64,17 +64,17 @@ fn path(context: &Context, effective: &Effective) -> Result<Answer, CommandError
     let searched = searched.iter().map(|path| shown(path)).collect();
     let data = to_data(&PathReport { path: None, searched: Some(searched) })?;
     let hint = format!(
-        "Looked for {}. Everything has a default; `endmark config show > endmark.toml` writes a file to begin with.",
+        "Searched for {}. All settings have defaults; `endmark config show > endmark.toml` writes an initial file.",
         named.join(" and ")
     );
-    Ok(Answer::no(data, "no_file", "no configuration file is read", Some(hint)))
+    Ok(Answer::no(data, "no_file", "no configuration file was found", Some(hint)))
 }
 
-/// What is in effect.
+/// The effective configuration.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report<'a> {
-    /// The file that is read.
+    /// The configuration file.
     file: Option<String>,
     values: Vec<ValueReport<'a>>,
 }

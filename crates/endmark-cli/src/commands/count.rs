@@ -15,19 +15,19 @@ use crate::context::{Context, configuration_warnings};
 use crate::input::Input;
 use crate::view::answer::{Answer, to_data};
 
-/// What it answers.
+/// The answer of `count`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report {
-    /// Tokens of the prompt that this would be.
+    /// Tokens of the text or the request.
     tokens: u64,
-    /// Whether the provider counts the same; else it is an estimate.
+    /// Whether the provider gets the same count; otherwise it is an estimate.
     exact: bool,
-    /// Dollars with nine places for sending them, without a reply and without a cache; null for a model without a price.
+    /// Dollars for sending them, with nine decimal places, without reply and cache; null if the price is unknown.
     usd: Option<String>,
-    /// How they were counted: a published vocabulary, or the family of the estimate.
+    /// The method: a published vocabulary, or the model family of the estimate.
     counted_as: &'static str,
-    /// The day that the table of prices is from.
+    /// The date of the price table.
     prices_as_of: String,
 }
 
@@ -59,9 +59,9 @@ pub(crate) fn run(context: &Context, arguments: &Count) -> Result<Answer, Comman
 /// Counts a conversation. The count does not depend on its wire format, but the named format is validated.
 fn conversation(name: &str, body: &str, model: &str) -> Result<count::Count, CommandError> {
     let bad = |message: String| {
-        CommandError::input("not_a_conversation", message, "Without `--for` it is counted as a text.")
+        CommandError::input("not_a_conversation", message, "Without `--for` the input is counted as text.")
     };
-    let format = format::named(name).ok_or_else(|| bad(format!("there is no wire format `{name}`")))?;
+    let format = format::named(name).ok_or_else(|| bad(format!("unknown wire format `{name}`")))?;
     Dialogue::read(format, body.as_bytes()).map_err(|error| bad(error.to_string()))?;
     count::request(body, model).map_err(|error| bad(error.to_string()))
 }
@@ -71,7 +71,7 @@ fn said(report: &Report) -> String {
     let about = if report.exact { "" } else { "about " };
     let cost = match &report.usd {
         Some(usd) => format!("${usd} to send, at the prices of {}", report.prices_as_of),
-        None => "no price is known".to_owned(),
+        None => "the price is unknown".to_owned(),
     };
     format!("{about}{} tokens (counted as {}); {cost}\n", report.tokens, report.counted_as)
 }

@@ -18,10 +18,10 @@ const COLUMN_CHARS: usize = 37;
 /// Marks a seam.
 const SEAM: &str = "∎";
 
-/// Plays the demonstration. The answer is negative if a reply is not whole.
+/// Runs the demonstration. The answer is negative if a reply is not whole.
 pub(crate) fn run(context: &Context) -> Result<Answer, CommandError> {
     let told = runtime::block_on(demo::tell())?.map_err(|message| CommandError::Upstream {
-        message: format!("the demonstration cannot go on: {message}"),
+        message: format!("the demonstration failed: {message}"),
         hint: Some("It needs two free ports on 127.0.0.1 and a writable temporary folder.".to_owned()),
     })?;
     let data = to_data(&Report::of(&told))?;
@@ -32,7 +32,7 @@ pub(crate) fn run(context: &Context) -> Result<Answer, CommandError> {
     })
 }
 
-/// The story for programs.
+/// The demonstration, for programs.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report<'a> {
@@ -57,7 +57,7 @@ struct SceneReport<'a> {
 struct ReplyReport<'a> {
     text: &'a str,
     finish_reason: &'a str,
-    /// Where the gateway did something.
+    /// The id of the request, if the gateway recovered its reply.
     request_id: Option<&'a str>,
 }
 

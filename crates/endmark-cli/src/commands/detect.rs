@@ -1,4 +1,4 @@
-//! `endmark detect`: is this text whole? (PC-1)
+//! `endmark detect`: checks whether a text is whole (PC-1).
 
 mod completed;
 mod state;
@@ -25,7 +25,7 @@ use crate::saved::{self, Source, mid_sentence};
 use crate::view::answer::{Answer, Outcome, to_data};
 use crate::view::paint::{Paint, Painter};
 
-/// Answers for one text, or for one text per line.
+/// Checks one text, or one text per line.
 pub(crate) fn run(context: &Context, arguments: &Detect) -> Result<Outcome, CommandError> {
     let format = format::of_arguments(&arguments.format)?;
     let input = Input::open(arguments.file.as_deref(), context.terminal)?;
@@ -40,8 +40,8 @@ pub(crate) fn run(context: &Context, arguments: &Detect) -> Result<Outcome, Comm
         if arguments.complete || arguments.save_state.is_some() {
             return Err(CommandError::input(
                 "saved_reply",
-                "this is a saved reply of a provider, and a document around the text that matters",
-                "`--format json` takes the document for itself; else put the text into a file of its own.",
+                "the input is a provider's saved reply, not the text inside it",
+                "Use `--format json` to check the whole document, or extract its text into a file.",
             ));
         }
         let answered = Answered { undecided: judged.undecided, ..Answered::of(&judged.detection) };
@@ -72,7 +72,7 @@ struct Answered<'a> {
     detection: &'a Detection,
     /// Why a text that reads as whole may still be cut.
     undecided: Option<&'static str>,
-    /// For a malformed text: whether it is whole or truncated once its raw control characters are escaped.
+    /// For a malformed text: whether it becomes whole or truncated when its raw control characters are escaped.
     repairable: Option<bool>,
 }
 
@@ -137,7 +137,7 @@ fn answer(
 
 /// Prints the closed text to standard output.
 ///
-/// Its unfinished places are not part of it, and are reported on standard error.
+/// The closed text omits unfinished parts, which are reported on standard error.
 fn closed(detection: &Detection, closing: &Closing) -> Result<Answer, CommandError> {
     let verdict = &detection.verdict;
     let (text, message, warning) = match closing.closed() {
@@ -151,7 +151,7 @@ fn closed(detection: &Detection, closing: &Closing) -> Result<Answer, CommandErr
                 )),
                 Verdict::Whole if unfinished.is_empty() => None,
                 Verdict::Whole => {
-                    Some(Warning::notice("MAY_GO_ON", "whole, but the number at its end may go on"))
+                    Some(Warning::notice("MAY_GO_ON", "whole, but the number at its end may continue"))
                 }
                 _ if omitted == 0 => None,
                 _ => Some(Warning::truncation(
@@ -193,7 +193,7 @@ struct Request<'a> {
     #[serde(borrow)]
     text: Option<Cow<'a, str>>,
     base64: Option<String>,
-    /// Whether the text is also to be closed.
+    /// Whether to return the closed text, too.
     complete: Option<bool>,
     /// Whether raw control characters in JSON strings are accepted.
     lenient: Option<bool>,
@@ -226,13 +226,13 @@ pub(crate) struct Report<'a> {
     id: Option<&'a Value>,
     #[serde(flatten)]
     detection: DetectionReport<'a>,
-    /// Of a saved reply: which part of it the offsets are of, and what its provider says.
+    /// For a saved reply: the part that the offsets refer to, and the provider's finish reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     reply: Option<&'a Source>,
-    /// Only if it was asked for.
+    /// Present only if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     completed: Option<&'a Closing>,
-    /// Why it was not closed, if it was asked for.
+    /// Why the requested closed text is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     completed_error: Option<&'a Problem>,
 }
@@ -314,7 +314,7 @@ fn shown_token(token: &str) -> String {
     format!("{}{}", if more == 0 { "" } else { "…" }, in_one_line(&end))
 }
 
-/// How many characters of the unfinished places are shown.
+/// How many characters of the unfinished parts are shown.
 const SHOWN_PLACES: usize = 400;
 
 fn shown_places(places: &str) -> String {

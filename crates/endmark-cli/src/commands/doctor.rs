@@ -23,7 +23,7 @@ use crate::context::{Context, configuration_warnings};
 use crate::serving::{configuration_with, keyless};
 use crate::view::answer::Answer;
 
-/// How long an upstream may take to respond at all.
+/// How long an upstream may take to respond.
 const UPSTREAM_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Maximum difference between the clocks of the database and of this machine.
@@ -51,23 +51,19 @@ pub(crate) fn run(context: &Context, arguments: &Doctor) -> Result<Answer, Comma
     checks.extend(machine::checks(&effective));
     checks.push(listen(&effective));
     checks.extend(keyless(&effective.settings).into_iter().map(|message| {
-        Check::failed(
-            "require_key",
-            message,
-            "Clients' own keys are not passed on where they are the gateway's.",
-        )
+        Check::failed("require_key", message, "A client's gateway key is never forwarded to an upstream.")
     }));
     checks.extend(runtime::block_on(upstreams(&effective.settings, &context.environment))?);
     let answer = checks::answer(&checks, context.terminal.output)?;
     Ok(answer.with_warnings(configuration_warnings(&effective)))
 }
 
-/// Loads the configuration to check, with the upstream of the command line replacing its own.
+/// Loads the configuration to check. The upstream of the command line replaces the configured ones.
 fn configuration(context: &Context, arguments: &Doctor) -> Result<Effective, CommandError> {
     configuration_with(context, arguments.upstream.as_deref(), arguments.store.overrides())
 }
 
-/// Whether the store is usable. A missing one is not created here.
+/// Checks whether the store is usable. Does not create a missing store.
 fn store(effective: &Effective) -> Check {
     let location = &effective.settings.files.store;
     let (name, shown) = match location.postgres() {
@@ -88,12 +84,12 @@ fn store(effective: &Effective) -> Check {
         Err(error) => told_by_store(&error),
         Ok(reader) => match reader.check() {
             Ok(faults) if faults.is_empty() => drift(&reader, effective).unwrap_or_else(|| {
-                Check::passed(name, format!("{shown} is sound, and its budgets and sums add up"))
+                Check::passed(name, format!("{shown} is intact, and its budgets and sums are consistent"))
             }),
             Ok(faults) => Check::failed(
                 name,
                 format!("{shown} is damaged: {}", faults.join("; ")),
-                format!("Keep a copy, and name another file with `{name}`."),
+                format!("Keep a copy of it, and set another file with `{name}`."),
             ),
             Err(error) => told_by_store(&error),
         },
@@ -115,23 +111,24 @@ fn database(effective: &Effective) -> Result<Option<Check>, CommandError> {
         Check::failed(
             "database",
             format!("{about}; its tables are missing, and this role may not create them"),
-            "Grant it once, as the owner of the database: `GRANT USAGE, CREATE ON SCHEMA public TO ROLE`.",
+            "Run this once as the owner of the database: `GRANT USAGE, CREATE ON SCHEMA public TO ROLE`.",
         )
     } else if clock_ahead_ms.unsigned_abs() > MAX_CLOCK_DIFFERENCE_MS {
         Check::failed(
             "database",
             format!("{about}; its clock and this machine's differ by {} ms", clock_ahead_ms.unsigned_abs()),
-            "Set both clocks by NTP: budgets of a day begin at midnight by each machine's own clock.",
+            "Synchronise both clocks with NTP: each machine resets daily budgets at midnight of its own clock.",
         )
     } else if let Some(silent) = silent_instances.first() {
         Check::failed(
             "database",
+            format!("{about}; {} are silent, and their unspent grants stay reserved", silent_instances.len()),
             format!(
-                "{about}; silent ones: {}, and what was granted to them stays held",
+                "{about}; silent ones: {}, and their unspent grants stay reserved",
                 silent_instances.len()
             ),
             format!(
-                "Start them again with their journals. If a journal is lost: `endmark budget forfeit {silent}`."
+                "Restart them with their journals. If a journal is lost, run `endmark budget forfeit {silent}`."
             ),
         )
     } else {
@@ -154,10 +151,10 @@ fn drift(reader: &Reader, effective: &Effective) -> Option<Check> {
     Some(Check::failed(
         "store.budgets",
         format!(
-            "the budget of {} `{}` in {} says {} {} spent and {} held, and its entries come to {spent} and {held}",
+            "the budget of {} `{}` in {} records {} {} spent and {} held, but its entries sum to {spent} and {held}",
             row.scope, row.subject, row.window, row.spent, row.unit, row.held
         ),
-        "Somebody changed the tables `budgets` or `budget_entries`: set the budget to what its entries come to.",
+        "Another program changed the table `budgets` or `budget_entries`: set the budget to the sum of its entries.",
     ))
 }
 
@@ -169,7 +166,7 @@ fn uncharged(reader: &Reader, effective: &Effective) -> Option<Check> {
         Err(error) => return Some(told_by_store(&error)),
     };
     let rules = budget.rules.into_iter().chain(keys.into_iter().filter_map(|key| Some(key.budget?.rule())));
-    // If unpriced calls are admitted, they are in no dollar budget.
+    // Dollar budgets do not include unpriced calls. If such calls are admitted, only token budgets can be compared.
     let compared = rules.filter(|rule| rule.unit == Unit::Tokens || !budget.admits_unpriced);
     let compared: BTreeSet<(Scope, Unit)> = compared.map(|rule| (rule.scope, rule.unit)).collect();
     compared.into_iter().find_map(|(scope, unit)| {
@@ -180,7 +177,7 @@ fn uncharged(reader: &Reader, effective: &Effective) -> Option<Check> {
         Some(Check::failed(
             "store.budgets",
             format!(
-                "the budget of {} `{}` in {}, in {}, differs from the calls in `usage`: {} were not charged to it, and {} \
+                "the budget of {} `{}` in {}, in {}, differs from the calls in `usage`: {} calls were not charged to it, and {} calls \
                  were charged another number",
                 scope.name(),
                 difference.subject,
@@ -189,7 +186,7 @@ fn uncharged(reader: &Reader, effective: &Effective) -> Option<Check> {
                 difference.uncharged_calls,
                 difference.wrong_calls
             ),
-            "These calls were made while the budget was not configured or, by an earlier version, while the store failed; or \
+            "Either the budget was not configured at the time of these calls, or the store of an earlier version failed, or \
              somebody changed the tables. `endmark usage` shows what they took.",
         ))
     })
@@ -202,14 +199,14 @@ fn wrong_sums(reader: &Reader) -> Option<Check> {
         Ok(None) => None,
         Ok(Some(day)) => Some(Check::failed(
             "store.sums",
-            format!("the sums of {day} (UTC) are not what the calls of that day come to"),
-            "Another program changed a table. To have all calls summed again: DELETE FROM usage_sums; DELETE FROM cut_sums; \
+            format!("the sums of {day} (UTC) differ from the calls of that day"),
+            "Another program changed a table. To sum all calls again: DELETE FROM usage_sums; DELETE FROM cut_sums; \
              UPDATE usage SET is_summed = 0;",
         )),
     }
 }
 
-/// A failed check from a store error. Its message already says what to do.
+/// Returns a failed check for a store error. Its message already contains the hint.
 fn told_by_store(error: &StoreError) -> Check {
     Check { name: "store".to_owned(), is_ok: false, message: error.to_string(), hint: None }
 }
@@ -221,11 +218,11 @@ fn listen(effective: &Effective) -> Check {
             Check::passed("listen", format!("`endmark serve` listens on {address}"))
         }
         Ok(_) if address.ip().is_loopback() => Check::passed("listen", format!("{address} is free")),
-        Ok(_) => Check::passed("listen", format!("{address} is free; everybody who reaches it can use it")),
+        Ok(_) => Check::passed("listen", format!("{address} is free; anyone who can reach it can use it")),
         Err(error) => Check::failed(
             "listen",
             format!("cannot listen on {address}: {error}"),
-            "If it is no `endmark serve` of yours, end what listens there, or set another `listen`.",
+            "Stop the other program on this port, or set another `listen`.",
         ),
     }
 }
@@ -240,14 +237,14 @@ async fn upstreams(settings: &Settings, environment: &Environment) -> Vec<Check>
             Err(error) => Check::failed(
                 format!("upstreams.{}", upstream.name),
                 error.to_string(),
-                "Upstreams with http need none of it.",
+                "Check the certificates of this machine; upstreams with `http://` need none.",
             ),
         });
     }
     checks
 }
 
-/// Whether a server responds there at all. Without a key, "unauthorized" is as good a response as any.
+/// Checks whether a server responds. Without a key, the status "unauthorized" is as good as any other.
 async fn reach(client: &Client, upstream: &Upstream) -> Check {
     let name = format!("upstreams.{}", upstream.name);
     let Some(base_url) = &upstream.base_url else {
@@ -262,19 +259,19 @@ async fn reach(client: &Client, upstream: &Upstream) -> Check {
         Ok(answer) if answer.status().as_u16() == 404 => Check::passed(
             name,
             format!(
-                "{url} answers 404; if requests fail, look whether `base_url` ends in the version, as in /v1"
+                "{url} answers 404; if requests fail, check that `base_url` ends with the API version, as in /v1"
             ),
         ),
         Ok(answer) if answer.status().is_server_error() => Check::failed(
             name,
             format!("{url} answers {}", answer.status()),
-            "The server is there and in trouble: look at its own log.",
+            "The server is running but has an error: check its log.",
         ),
         Ok(answer) => Check::passed(name, format!("{url} answers {}", answer.status().as_u16())),
         Err(error) => Check::failed(
             name,
             format!("{url} cannot be reached: {error}"),
-            "Look whether the server runs and whether `base_url` is right.",
+            "Check that the server is running and that `base_url` is correct.",
         ),
     }
 }

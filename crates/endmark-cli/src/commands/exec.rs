@@ -1,4 +1,4 @@
-//! `endmark exec`: runs any command with limits, and reports its true outcome in an envelope. (EN-1 to EN-5)
+//! `endmark exec`: runs any command with limits, and reports its true outcome in an envelope (EN-1 to EN-5).
 
 use std::io;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use crate::context::{Context, configuration_warnings};
 use crate::view::answer::Outcome;
 use crate::view::terminal::JsonOutput;
 
-/// Validates the input of a tool, runs it, and answers in an envelope whatever happens.
+/// Checks the input of a command, runs it, and always answers in an envelope.
 pub(crate) fn run(context: &Context, arguments: &Exec) -> Result<Outcome, CommandError> {
     let started = Instant::now();
     let tool = Tool::new(&arguments.command, arguments.manifest.as_deref())?;
@@ -41,7 +41,7 @@ fn capping(context: &Context, arguments: &Exec) -> Result<Option<CapPlan>, Comma
     Ok(Some(CapPlan::new(request, settings.keeper(), configuration_warnings(&effective))))
 }
 
-/// From now on a second signal ends the process, although the runtime that watched signals is gone.
+/// Makes a second signal end the process, because the runtime that watched signals has ended.
 fn watch(context: &Context, started: Instant) {
     if let Err(error) = endmark_envelope::answer_signals(started) {
         context.terminal.warn(&format!("cannot watch signals: {error}"));
@@ -57,7 +57,7 @@ fn write(
 ) -> Result<Exit, CommandError> {
     let document = tool.fitted(answered, started.elapsed());
     let exit = Exit::of_code(document.exit_code());
-    // The command has finished its work. A signal must not replace this answer with one that nothing was done.
+    // The command has finished. A signal must not replace this answer by one that reports no work.
     let _right = AnswerRight::claim_or_wait();
     watch(context, started);
     document.write_to(&mut JsonOutput::new(io::stdout().lock())).map_err(CommandError::Partial)?;

@@ -36,7 +36,7 @@ pub(crate) fn run(context: &Context, arguments: &Findings) -> Result<Outcome, Co
 
 /// Returns the data of an answer.
 ///
-/// Only `--json` shows it, and for a large list it needs a hundred times the memory of its text.
+/// Only `--json` shows it, and for a large list it needs a hundred times the memory of the text.
 fn data<T: Serialize>(
     context: &Context,
     report: impl FnOnce() -> Result<T, CommandError>,
@@ -44,7 +44,7 @@ fn data<T: Serialize>(
     if context.global.json { to_data(&report()?) } else { Ok(Value::Null) }
 }
 
-/// The most remarks that get a warning each.
+/// At most this many remarks get a warning of their own.
 const MAX_WARNINGS: usize = 40;
 
 /// Returns ignored or misunderstood input as warnings with file, line and column.

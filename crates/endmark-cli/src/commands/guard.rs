@@ -1,4 +1,4 @@
-//! `endmark guard`: is this artifact really finished? (CG-1, CG-2)
+//! `endmark guard`: checks whether an artifact is really finished (CG-1, CG-2).
 
 mod batch;
 
@@ -47,7 +47,7 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Guard) -> Result<Out
     answer(&judged, arguments.to, context.terminal.output).map(Outcome::from)
 }
 
-/// Judges a file. A missing artifact is a finding and not an error: detecting it is the guard's purpose.
+/// Checks a file. A missing artifact is a finding, not an error, because the guard exists to find it.
 fn judge(context: &Context, guard: &Guard, file: &Path) -> Result<Assessment, CommandError> {
     let input = match Input::open_file(file, context.terminal) {
         Err(CommandError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
@@ -68,18 +68,18 @@ fn judge(context: &Context, guard: &Guard, file: &Path) -> Result<Assessment, Co
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct GuardReport<'a> {
-    /// The worst of all artifacts.
+    /// The worst verdict of all artifacts.
     verdict: Verdict,
     findings: Vec<FindingReport<'a>>,
     artifacts: Vec<ArtifactReport<'a>>,
-    /// Only with `--to`: what would stand on standard output.
+    /// Present only with `--to`: the text for standard output.
     rendered: Option<&'a str>,
 }
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct FindingReport<'a> {
-    /// The artifact that it is about, as it was named.
+    /// The artifact, as named in the command.
     artifact: &'a str,
     #[serde(flatten)]
     finding: &'a Finding,
@@ -90,7 +90,7 @@ struct FindingReport<'a> {
 struct ArtifactReport<'a> {
     artifact: &'a str,
     verdict: Verdict,
-    /// All of them; at most 1,000 are listed.
+    /// The number of findings; at most 1,000 are listed.
     findings: usize,
 }
 
@@ -160,7 +160,7 @@ fn for_people(judged: &[AssessedArtifact<'_>], painter: Painter) -> String {
             let _ = writeln!(text, "           {}", painter.paint(Paint::Faint, &in_one_line(&finding.fix)));
         }
         if one.report.unlisted() > 0 {
-            let _ = writeln!(text, "  and {} further findings, which are not listed", one.report.unlisted());
+            let _ = writeln!(text, "  and {} more findings", one.report.unlisted());
         }
     }
     text

@@ -1,4 +1,4 @@
-//! `endmark hook`: the guard, the cap and the ledger inside an agent, run by the agent's own hooks.
+//! `endmark hook`: guard, cap and ledger, called by an agent's own hooks.
 
 pub(crate) mod install;
 
@@ -81,7 +81,7 @@ fn stop(context: &Context, arguments: &Stop) -> Result<Option<Value>, CommandErr
 
 fn compact(context: &Context, arguments: &Compact) -> Result<Option<Value>, CommandError> {
     if arguments.agent.events(HookKind::Compact).is_empty() {
-        let message = format!("{} gives a compacted session nothing back", arguments.agent.title());
+        let message = format!("{} has no hook for compacted sessions", arguments.agent.title());
         return Err(CommandError::input("no_such_hook", message, "Only Claude Code has such a hook."));
     }
     let event = event(context)?;

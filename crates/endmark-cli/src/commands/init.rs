@@ -12,7 +12,7 @@ use crate::view::answer::{Answer, to_data};
 /// The configuration. Commented-out lines are defaults or examples.
 const TEMPLATE: &str = include_str!("init/endmark.toml");
 
-/// What was written.
+/// The written file, as data of the answer.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report {
@@ -31,10 +31,10 @@ pub(super) fn run(arguments: &Init) -> Result<Answer, CommandError> {
         .and_then(|mut file| file.write_all(TEMPLATE.as_bytes()));
     written.map_err(|error| {
         if error.kind() == ErrorKind::AlreadyExists {
-            let hint = "Name another file, or edit this one: `endmark config` shows every key.";
+            let hint = "Name another file, or edit the existing one: `endmark config` shows every key.";
             return CommandError::input(
                 "exists",
-                format!("`{shown}` is there already and was not changed"),
+                format!("`{shown}` already exists and was not changed"),
                 hint,
             );
         }

@@ -1,4 +1,4 @@
-//! `endmark keys`: which clients may use the gateway, with which models and budget, and until when. (CX-7)
+//! `endmark keys`: the clients of the gateway, with their models, budgets and expiry (CX-7).
 
 mod typed;
 
@@ -19,13 +19,13 @@ use crate::context::{Context, configuration_warnings};
 use crate::serving::key_for;
 use crate::view::answer::{Answer, to_data};
 
-/// What it answers.
+/// The answer of `keys`.
 #[derive(Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report {
     /// All keys, by name.
     keys: Vec<Row>,
-    /// The secret of a key that was made or rotated; it is not shown again.
+    /// The secret of a new or rotated key; it is not shown again.
     secret: Option<String>,
 }
 
@@ -33,35 +33,35 @@ pub(crate) struct Report {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Row {
-    /// Its name.
+    /// The key's name.
     name: String,
     /// `valid`, `ended` or `revoked`.
     state: &'static str,
-    /// Patterns of the models that it is for; empty for all.
+    /// Patterns of the models that the key may use; empty for all models.
     models: Vec<String>,
-    /// What may be spent with it; null for no budget of its own.
+    /// The key's own budget; null without one.
     budget: Option<Budget>,
-    /// Its own rate limits; null for those without one.
+    /// The key's own rate limits; null for each limit that is not set.
     rates: Rates,
-    /// When it ends, in seconds since 1970; null for never.
+    /// When the key expires, in seconds since 1970; null for never.
     ends_at: Option<u64>,
-    /// When it was made, in seconds since 1970.
+    /// When the key was created, in seconds since 1970.
     created_at: u64,
 }
 
-/// What may be spent with a key.
+/// The budget of a key.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Budget {
     /// `tokens` or `nano_usd`.
     unit: &'static str,
-    /// How much.
+    /// The limit, in this unit.
     limit: u64,
     /// `day`, `month` or `ever`.
     per: &'static str,
 }
 
-/// How fast a key may be used.
+/// The rate limits of a key.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Rates {
@@ -69,7 +69,7 @@ struct Rates {
     requests_per_minute: Option<u64>,
     /// Tokens in one minute.
     tokens_per_minute: Option<u64>,
-    /// Requests at once.
+    /// Most requests at the same time.
     parallel: Option<u64>,
 }
 
@@ -110,7 +110,7 @@ fn added(context: &Context, add: &Add) -> Result<Answer, CommandError> {
 fn how_to_use(settings: &Settings, name: &str) -> String {
     let url = OPENAI.base_url_at(&settings.origin(settings.gateway.listener.listen));
     let mut text = format!(
-        "The key of `{name}`. It is shown once: only its hash is kept. A client sends it instead of its provider's key, to the \
+        "The key of `{name}`. It is shown only once, because only its hash is stored. A client sends it instead of its provider's key, to the \
          address in the configuration:\n\n  OPENAI_BASE_URL={url} OPENAI_API_KEY=KEY your-application\n"
     );
     for upstream in settings.keyless() {
@@ -152,7 +152,7 @@ fn answer(effective: &Effective, report: &Report, text: String) -> Result<Answer
     Ok(Answer::yes(to_data(report)?, text).with_warnings(configuration_warnings(effective)))
 }
 
-/// Changes keys in the store. Returns all keys, too.
+/// Changes keys in the store. Also returns all keys.
 fn changed<T>(
     effective: &Effective,
     change: impl AsyncFnOnce(&mut KeyBook) -> Result<T, KeyError>,
@@ -176,16 +176,16 @@ fn changed<T>(
         KeyError::Taken(_) => CommandError::input(
             "key_exists",
             error.to_string(),
-            "`endmark keys rotate` gives it a new secret.",
+            "`endmark keys rotate` gives the key a new secret.",
         ),
         KeyError::BadName(_) => {
-            CommandError::input("bad_name", error.to_string(), "As in `endmark keys add team-a`.")
+            CommandError::input("bad_name", error.to_string(), "Example: `endmark keys add team-a`.")
         }
         KeyError::TooLarge(_) => {
             CommandError::input("bad_amount", error.to_string(), "Write a smaller one, or 0 for no limit.")
         }
         KeyError::BadModel(_) => {
-            CommandError::input("bad_pattern", error.to_string(), "`*` matches anything, as in `gpt-5*`.")
+            CommandError::input("bad_pattern", error.to_string(), "`*` matches any text, as in `gpt-5*`.")
         }
     })
 }
@@ -237,7 +237,7 @@ impl Row {
 /// Lists keys for people.
 fn text(rows: &[Row]) -> String {
     if rows.is_empty() {
-        return "There are no keys. `endmark keys add NAME` makes one.\n".to_owned();
+        return "There are no keys. `endmark keys add NAME` creates one.\n".to_owned();
     }
     let mut text = String::new();
     for row in rows {
@@ -263,7 +263,7 @@ impl Rates {
         [
             shown(self.requests_per_minute, "requests/min"),
             shown(self.tokens_per_minute, "tokens/min"),
-            shown(self.parallel, "at once"),
+            shown(self.parallel, "in parallel"),
         ]
         .into_iter()
         .flatten()

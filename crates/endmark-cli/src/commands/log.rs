@@ -1,4 +1,4 @@
-//! `endmark log`: which replies were cut, and the outcome of each. (PC-7)
+//! `endmark log`: which replies were cut, and the outcome of each (PC-7).
 
 mod calls;
 mod show;
@@ -50,8 +50,7 @@ fn shown(reader: &Reader, id: &str, painter: Painter) -> Result<Answer, CommandE
     let data = || to_data(&recoveries::in_full(recovery.as_ref(), &calls));
     match &recovery {
         None if calls.is_empty() => {
-            let hint =
-                "`endmark log` lists recoveries; chat requests can be shown by the id in x-endmark-request.";
+            let hint = "`endmark log` lists recoveries. For a chat request, use the id from its header x-endmark-request.";
             let message = format!("no recovery or request `{id}` is recorded");
             Ok(Answer::no(Value::Null, "not_found", message, Some(hint.to_owned())))
         }

@@ -1,4 +1,4 @@
-//! `endmark mcp`: wraps any MCP server, shortens its results, and stores them in full. (CX-5)
+//! `endmark mcp`: wraps any MCP server, shortens its results, and stores them in full (CX-5).
 
 use std::sync::Arc;
 
@@ -9,14 +9,13 @@ use endmark_failure::{CommandError, Exit};
 use crate::context::Context;
 use crate::view::answer::Outcome;
 
-/// Wraps a server until its client is gone.
+/// Wraps a server until its client disconnects.
 pub(crate) fn run(context: &Context, arguments: &Mcp) -> Result<Outcome, CommandError> {
     let McpCommand::Wrap(Wrap { most, max_items, store, server }) = &arguments.command;
     let terminal = context.terminal;
     if terminal.json {
-        let message =
-            "standard output is where the server speaks to its client, and has no room for an envelope";
-        return Err(CommandError::input("bad_usage", message, "Leave out `--json`."));
+        let message = "standard output carries the server's messages, so it cannot contain an envelope";
+        return Err(CommandError::input("bad_usage", message, "Omit `--json`."));
     }
     let settings = context.configuration(store.overrides())?.settings;
     let request = settings.cap_request(most.limit()?, *max_items, CLIENT_LIMIT_CHARS)?;

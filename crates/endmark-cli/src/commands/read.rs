@@ -1,4 +1,4 @@
-//! `endmark read`: returns a part of an output that was stored in full. (CX-5)
+//! `endmark read`: returns a part of an output that was stored in full (CX-5).
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write};
@@ -28,7 +28,7 @@ pub(crate) fn run(context: &Context, arguments: &Read) -> Result<Outcome, Comman
     let part = typed(&arguments.part)?;
     let read = Reader::read_output(&settings.files.store, &handle, |reader| {
         let output = match reader.output(&handle, LOCAL_USER) {
-            // A user who can read the store's file can also read what its gateway stores for clients.
+            // A user who can read the store's file can also read the outputs that its gateway stores for clients.
             Err(StoreError::NoOutput { .. }) => reader.output_of_a_client(&handle),
             own => own,
         }?;
@@ -39,13 +39,13 @@ pub(crate) fn run(context: &Context, arguments: &Read) -> Result<Outcome, Comman
     let excerpt = excerpt.map_err(|error| CommandError::from(&error))?;
     let mut warnings = configuration_warnings(&effective);
     if let Err(error) = note_read(&settings.files.store, &handle) {
-        let message = format!("that the output was read cannot be noted: {error}");
+        let message = format!("cannot record that the output was read: {error}");
         warnings.push(Warning::notice("NOT_NOTED", message));
     }
     if let Place::Page { page, pages, .. } = excerpt.place
         && page < pages
     {
-        context.terminal.progress(&format!("Page {page} of {pages}; `--page {}` is the next one.", page + 1));
+        context.terminal.progress(&format!("Page {page} of {pages}; the next one is `--page {}`.", page + 1));
     }
     match &excerpt.content {
         Content::Bytes(bytes) if is_sent_as_it_is(context) && str::from_utf8(bytes).is_err() => {
@@ -56,7 +56,7 @@ pub(crate) fn run(context: &Context, arguments: &Read) -> Result<Outcome, Comman
     }
 }
 
-/// Whether standard output is read by a program, which gets binary data unchanged.
+/// Whether a program reads standard output. It gets binary data unchanged.
 fn is_sent_as_it_is(context: &Context) -> bool {
     !context.terminal.json && !io::stdout().is_terminal()
 }
@@ -83,7 +83,7 @@ fn typed(part: &arguments::Part) -> Result<Part, CommandError> {
     })
 }
 
-/// The output that a part is from.
+/// The complete output of which a part is read.
 struct Whole {
     format: String,
     bytes: u64,
@@ -141,7 +141,7 @@ fn limits(arguments: &Read, settings: &Settings) -> Result<Limits, CommandError>
     Ok(Limits { max_items, handle: Some(arguments.handle.clone()), ..limits })
 }
 
-/// A part of an output, under the names that others rely on.
+/// A part of an output, with published names.
 #[derive(Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report<'a> {
@@ -151,26 +151,26 @@ pub(crate) struct Report<'a> {
     /// The part, if it is not text.
     #[serde(skip_serializing_if = "Option::is_none")]
     base64: Option<String>,
-    /// What the part was taken for.
+    /// The format of the stored output.
     format: &'a str,
-    /// Bytes from the first number on and before the second.
+    /// The byte range of the part; the end is exclusive.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<[u64; 2]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     page: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pages: Option<u64>,
-    /// Lines from the first number to the second.
+    /// The line range of the part; the end is inclusive.
     #[serde(skip_serializing_if = "Option::is_none")]
     lines: Option<[u64; 2]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pointer: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pattern: Option<&'a str>,
-    /// How many lines match.
+    /// The number of matching lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     matches: Option<u64>,
-    /// Of all of it.
+    /// The size of the whole output in bytes.
     of_bytes: u64,
     of_lines: u64,
 }

@@ -1,4 +1,4 @@
-//! `endmark report`: how many replies were cut, with the kinds of cut, the outcomes, and the cost of resuming. (PC-9)
+//! `endmark report`: how many replies were cut, with the kinds of cut, the outcomes, and the cost of resuming (PC-9).
 
 mod text;
 

@@ -1,4 +1,4 @@
-//! `endmark resume`: asks a model for the rest of a cut text, and joins it to the text. (PC-5)
+//! `endmark resume`: asks a model for the rest of a cut text, and joins both (PC-5).
 
 use std::time::Duration;
 
@@ -27,10 +27,10 @@ use crate::saved;
 use crate::view::answer::{Answer, to_data};
 use crate::view::seams::{SeamReport, left_out};
 
-/// The assumed question if none is given: a conversation must begin with a user message.
+/// The assumed question if none is given, because a conversation must begin with a user message.
 const UNKNOWN_QUESTION: &str = "Write the text.";
 
-/// Sends requests until the text is whole or no more can be sent.
+/// Requests continuations until the text is whole or no attempt is left.
 pub(crate) fn run(context: &Context, arguments: &Resume) -> Result<Answer, CommandError> {
     let effective = context.configuration(Vec::new())?;
     let text = Input::open(Some(&arguments.file), context.terminal)?.text()?;
@@ -62,10 +62,10 @@ pub(crate) fn run(context: &Context, arguments: &Resume) -> Result<Answer, Comma
         }
         reply.map(|reply| (reply, Join::Prompted))
     });
-    // A server that never answered is a server failure, not an exhausted text.
+    // A server that never answered is a failure of the server, not of the text.
     if let (ResumeOutcome::Exhausted(_), false, Some(message)) = (&outcome, answered, refused) {
         let hint = format!(
-            "Look whether {} serves `{}`, and whether it wants a key (`--api-key-env NAME`).",
+            "Check that {} serves `{}`, and whether it requires a key (`--api-key-env NAME`).",
             server.url, arguments.model
         );
         return Err(CommandError::Upstream { message, hint: Some(hint) });
@@ -73,10 +73,11 @@ pub(crate) fn run(context: &Context, arguments: &Resume) -> Result<Answer, Comma
     Ok(answer(outcome)?.with_warnings(configuration_warnings(&effective)))
 }
 
-/// Returns the format whose grammar decides when the text is whole, or `None` for prose, where the model's own stop
-/// does.
+/// Returns the format whose grammar decides when the text is whole.
 ///
-/// A text that no continuation can make valid is rejected here, before a model is called and paid.
+/// Returns `None` for prose, which is whole when the model ends it.
+///
+/// A text that no continuation can make valid is rejected here, before a model is called and paid for.
 fn demanded(text: &str, format: Format) -> Result<Option<Format>, CommandError> {
     let detection = detect(text.as_bytes(), &format);
     let format = match format {
@@ -86,32 +87,32 @@ fn demanded(text: &str, format: Format) -> Result<Option<Format>, CommandError> 
     if let Verdict::Malformed { index, reason } = detection.verdict {
         return Err(CommandError::input(
             "malformed",
-            format!("the text is not cut but malformed as {format} at byte {index}: {reason}"),
-            "No model was asked: nothing that follows could make it valid. Correct the text, or name its format.",
+            format!("the text is malformed as {format}, not cut, at byte {index}: {reason}"),
+            "No model was called, because no continuation can make the text valid. Correct the text, or name its format.",
         ));
     }
     Ok(Some(format).filter(Format::can_be_demanded))
 }
 
-/// What came of asking.
+/// The result, as data of the answer.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report<'a> {
     /// `whole`, or `exhausted`.
     outcome: &'static str,
-    /// The whole, or everything that was received.
+    /// The whole text, or everything that was received.
     text: &'a str,
     attempts: u32,
-    /// Of a whole text.
+    /// The seams of a whole text.
     #[serde(skip_serializing_if = "Option::is_none")]
     seams: Option<Vec<SeamReport>>,
-    /// Of one that is not: why no more was asked.
+    /// Why an exhausted text was not continued further.
     #[serde(skip_serializing_if = "Option::is_none")]
     cause: Option<&'static str>,
-    /// Of one that is not: how many bytes are verified.
+    /// The number of verified bytes of an exhausted text.
     #[serde(skip_serializing_if = "Option::is_none")]
     verified_len: Option<usize>,
-    /// Of one that is not: the best candidate, if there was one.
+    /// The best candidate for an exhausted text, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     best: Option<&'a str>,
 }
@@ -131,7 +132,7 @@ fn answer(outcome: ResumeOutcome) -> Result<Answer, CommandError> {
             Ok(Answer::yes(data, text).with_warnings(left_out(&seams)))
         }
         ResumeOutcome::Exhausted(exhausted) => exhausted_answer(&exhausted),
-        ResumeOutcome::Passed => Err(CommandError::Bug("a text that is only cut was passed on".to_owned())),
+        ResumeOutcome::Passed => Err(CommandError::Bug("a cut text was not resumed".to_owned())),
     }
 }
 
@@ -145,7 +146,8 @@ fn exhausted_answer(exhausted: &ResumeExhausted) -> Result<Answer, CommandError>
         verified_len: Some(exhausted.verified_len),
         best: exhausted.best.as_deref(),
     })?;
-    let hint = "`--json` shows everything that was received; `--set resume.max_attempts=N` asks more often.";
+    let hint =
+        "`--json` shows everything that was received; `--set resume.max_attempts=N` allows more attempts.";
     let message = format!("still not whole: {}", exhausted.reason);
     Ok(Answer::no(data, "exhausted", message, Some(hint.to_owned())))
 }
@@ -155,7 +157,7 @@ struct Server {
     client: Client,
     url: String,
     authorization: Option<http::HeaderValue>,
-    /// The request that is assumed to have led to the cut text.
+    /// The request that presumably led to the cut text.
     request: ChatRequest,
     terms: Terms,
     within: Duration,
@@ -214,7 +216,7 @@ impl Server {
             ChatResponse::parse(body, &self.request).map_err(|error| AskFailure::Lost(error.to_string()))?;
         let output_tokens = response.usage.map(|usage| usage.completion);
         let choice = response.choices.into_iter().next();
-        let choice = choice.ok_or_else(|| AskFailure::Lost("the answer has no choice".to_owned()))?;
+        let choice = choice.ok_or_else(|| AskFailure::Lost("the response has no choice".to_owned()))?;
         Ok(Reply {
             ending: choice.ended_by(Ending::Clean),
             stop: choice.finish.as_ref().and_then(|finish| finish.stop),
@@ -233,8 +235,8 @@ fn key(context: &Context, name: &str) -> Result<http::HeaderValue, CommandError>
         CommandError::input("missing_key", message, "Set it to the key of the server.")
     })?;
     let mut value = http::HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| {
-        let message = format!("the environment variable `{name}` holds no key");
-        CommandError::input("missing_key", message, "A key is made of visible ASCII characters.")
+        let message = format!("the environment variable `{name}` does not contain a valid key");
+        CommandError::input("missing_key", message, "A key consists of visible ASCII characters.")
     })?;
     value.set_sensitive(true);
     Ok(value)

@@ -69,13 +69,13 @@ fn listed(location: &StoreLocation, limit: u32, layout: Layout) -> Result<Answer
         runs::lines(&runs, layout).join("\n") + "\n"
     };
     let alone = failure.map(|error| {
-        let message = format!("these are the runs of this machine alone: {error}");
+        let message = format!("only the runs of this machine are listed: {error}");
         Warning::notice("THIS_GATEWAY_ALONE", message)
     });
     Ok(Answer::yes(data_of(runs)?, text).with_warnings(alone))
 }
 
-/// Whether a run is recorded as active although its supervisor is gone.
+/// Whether a run is recorded as active although its supervisor has ended.
 fn has_lost_runs(reader: &Reader, limit: u32) -> Result<bool, StoreError> {
     let is_lost = |run: endmark_store::StoredRun| {
         let is_supervised = run.is_supervised;
@@ -88,7 +88,7 @@ fn shown(location: &StoreLocation, id: &str, outputs: &Path, layout: Layout) -> 
     let found = runtime::block_on(Fleet::at(location).run(id, MAX_EVENTS))?;
     let Some((run, events)) = found.map_err(|error| CommandError::of_store(&error))? else {
         let hint = "`endmark runs` lists them.".to_owned();
-        let message = format!("no run `{id}` is recorded, or more than one begins with that");
+        let message = format!("there is no run `{id}`, or several begin with this id");
         return Ok(Answer::no(Value::Null, "not_found", message, Some(hint)));
     };
     let run = AgentRun::from(run);
@@ -137,9 +137,9 @@ fn in_full(run: &AgentRun, events: &[RunEventReport], output: Option<&str>, layo
     match (run.largest_call_tokens, limit) {
         (Some(largest), Some(limit)) => fact("context", format!("the largest call had {largest} of {limit}")),
         (Some(largest), None) => {
-            fact("context", format!("the largest call had {largest}; the limit is not known"));
+            fact("context", format!("the largest call had {largest}; the limit is unknown"));
         }
-        (None, Some(limit)) => fact("context", format!("{limit}; calls are not reported")),
+        (None, Some(limit)) => fact("context", format!("{limit}; the agent does not report its calls")),
         (None, None) => {}
     }
     if let Some(cost) = &run.cost_usd {

@@ -1,4 +1,4 @@
-//! `endmark serve`: the gateway. (PC-9)
+//! `endmark serve`: the gateway (PC-9).
 
 mod files;
 mod holder;
@@ -41,17 +41,17 @@ use crate::view::terminal::Terminal;
 /// How often outdated records are deleted.
 const FORGET_EVERY: Duration = Duration::from_hours(1);
 
-/// How often calls are summed. Calls since the last sum are read one by one for each report.
+/// How often calls are summed. Reports read calls since the last sum one by one.
 const SUM_EVERY: Duration = Duration::from_secs(5);
 
-/// How often unused vocabularies are dropped: one is dropped at most twice this long after its last use.
+/// How often unused vocabularies are dropped. Each one is dropped at most twice this long after its last use.
 const DROP_VOCABULARIES_EVERY: Duration = Duration::from_mins(5);
 
-/// What was served, once it stops.
+/// The result of serving, as data of the answer.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report {
-    /// The address and port that it listened on.
+    /// The listening address and port.
     listen: String,
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
         let address =
             listener.local_addr().map_err(|error| cannot_listen(settings.gateway.listener.listen, &error))?;
         let gateway = Gateway::new(gateway_settings, store.clone()).map_err(|error| cannot_build(&error))?;
-        // Watch signals before the gateway announces itself. A signal right after that must not kill it undrained.
+        // Watch signals before the gateway reports its start: a signal right after that must still drain it.
         let server = Server::new(gateway);
         let end = Arc::new(OnceLock::new());
         let signals = Signals::watch(signals::Serving {
@@ -111,9 +111,9 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
         forgetting.abort();
         summing.abort();
         dropping.abort();
-        // Recorded data is committed before the process ends.
+        // Commits recorded data before the process ends.
         let leftover = store.close().await;
-        // In text mode the warnings were shown at the start. The envelope is only written now.
+        // In text mode the warnings were shown at the start. With `--json` the envelope is written only now.
         let warnings = if context.terminal.json { configuration_warnings(&effective) } else { Vec::new() };
         let data = to_data(&Report { listen: address.to_string() })?;
         if leftover.rows_lost > 0 || leftover.cuts_lost > 0 {
@@ -138,17 +138,17 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
             }
         }
     });
-    // Do not wait for blocking work whose caller is gone.
+    // Does not wait for blocking work whose caller has ended.
     runtime.shutdown_background();
     served
 }
 
 fn cut_off(data: serde_json::Value, message: String) -> Answer {
-    let hint = "A longer [limits] drain_seconds gives replies more time to end.".to_owned();
+    let hint = "Increase [limits] drain_seconds to give replies more time to end.".to_owned();
     Answer::no(data, "replies_cut_off", message, Some(hint))
 }
 
-/// Returns what is called if the gateway does not end in time: it reports why.
+/// Returns the function that reports why the gateway did not end in time.
 fn give_up(
     terminal: Terminal,
     server: &Arc<Server>,
@@ -169,7 +169,7 @@ fn give_up(
     })
 }
 
-/// Starts logging, and collects traces if the environment asks for them.
+/// Starts logging, and collects traces if environment variables request them.
 #[cfg(feature = "otel")]
 fn log(context: &Context, arguments: &Serve) -> Result<Option<Traces>, CommandError> {
     let traces = Traces::start(&context.environment)?;
@@ -199,7 +199,7 @@ fn log(context: &Context, arguments: &Serve) -> Result<Option<Traces>, CommandEr
     Ok(None)
 }
 
-/// With `--json` the log is JSON, too, unless `--log` says otherwise.
+/// With `--json` the log is JSON by default, too.
 fn log_format(context: &Context, arguments: &Serve) -> LogFormat {
     let default = if context.terminal.json { LogFormat::Json } else { LogFormat::Text };
     arguments.log.unwrap_or(default)
@@ -222,7 +222,7 @@ fn listen(address: SocketAddr) -> Result<TcpListener, CommandError> {
 fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> CommandError {
     let holder = match error.kind() {
         std::io::ErrorKind::AddrInUse => {
-            holder::of(address).map(|holder| format!("; {holder} listens there"))
+            holder::of(address).map(|holder| format!("; {holder} already listens there"))
         }
         _ => None,
     };
@@ -230,7 +230,7 @@ fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> CommandError {
     CommandError::input(
         "cannot_listen",
         format!("cannot listen on {address}: {error}{holder}"),
-        "Another `--listen 127.0.0.1:PORT` helps; port 0 takes a free one.",
+        "Choose another port with `--listen 127.0.0.1:PORT`; port 0 selects a free port.",
     )
 }
 
@@ -239,11 +239,11 @@ fn records_lost(store: &Store, lost: Leftover) -> CommandError {
         store.condition().failure.map_or_else(|| "it was closed".to_owned(), |error| error.to_string());
     CommandError::Store {
         message: format!(
-            "the rows of {} upstream calls and the records of {} cut replies are lost: neither the store nor the slate beside it took them before the \
+            "the rows of {} upstream calls and the records of {} cut replies are lost: neither the store nor its slate could save them before the \
              end; {cause}",
             lost.rows_lost, lost.cuts_lost
         ),
-        hint: Some("The store itself is sound: put its disk right, then start again.".to_owned()),
+        hint: Some("The store itself is intact: fix the problem with its disk, then start again.".to_owned()),
     }
 }
 
@@ -251,11 +251,11 @@ fn cannot_build(error: &BuildError) -> CommandError {
     CommandError::input(
         "unusable_settings",
         with_causes(error),
-        "`endmark config check` looks at everything at once.",
+        "`endmark config check` reports all problems at once.",
     )
 }
 
-/// Deletes records older than `keep_days` days, periodically while the gateway runs. 0 keeps them forever.
+/// Periodically deletes records older than `keep_days` days. 0 keeps them forever.
 async fn forget(store: Store, keep_days: Arc<AtomicU32>) {
     let mut interval = tokio::time::interval(FORGET_EVERY);
     loop {
@@ -266,26 +266,26 @@ async fn forget(store: Store, keep_days: Arc<AtomicU32>) {
         }
         match store.forget_after(days).await {
             Ok(0) => {}
-            Ok(rows) => tracing::info!(rows, days, "forgot old records"),
-            Err(error) => tracing::warn!(%error, "cannot forget old records"),
+            Ok(rows) => tracing::info!(rows, days, "deleted old records"),
+            Err(error) => tracing::warn!(%error, "cannot delete old records"),
         }
     }
 }
 
-/// Sums calls periodically while the gateway runs.
+/// Periodically sums calls.
 async fn sum(store: Store) {
     let mut interval = tokio::time::interval(SUM_EVERY);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
-        // A failing store reports its own errors, and unsummed calls are still counted one by one.
+        // The store reports its own errors. Calls without a sum are still counted one by one.
         if let Err(error) = store.sum_calls().await {
             tracing::debug!(%error, "cannot sum calls");
         }
     }
 }
 
-/// Frees the memory of vocabularies that no conversation uses any more.
+/// Frees the memory of unused vocabularies.
 async fn drop_vocabularies() {
     let mut interval = tokio::time::interval(DROP_VOCABULARIES_EVERY);
     loop {
@@ -309,11 +309,11 @@ struct Serving<'a> {
     context: &'a Context,
     arguments: &'a Serve,
     server: Arc<Server>,
-    /// The configuration at the start; parts of it stay in effect until the next start.
+    /// The configuration at the start. Parts of it stay in effect until the next start.
     began_with: Settings,
-    /// For how many days records are kept; 0 keeps them forever.
+    /// How many days records are kept; 0 keeps them forever.
     keep_days: Arc<AtomicU32>,
-    /// Whether the current configuration names its own upstreams.
+    /// Whether the current configuration defines its own upstreams.
     has_own_upstreams: AtomicBool,
 }
 
@@ -324,7 +324,7 @@ impl Serving<'_> {
         let first = {
             let mut stopped = stopped.clone();
             async move {
-                // The sender lives as long as this function, so this resolves only on a signal.
+                // The sender lives as long as this function, so this ends only on a signal.
                 let _ = stopped.wait_for(Option::is_some).await;
             }
         };
@@ -332,7 +332,7 @@ impl Serving<'_> {
             let by = self.next_stop(&mut signals).await;
             self.context
                 .terminal
-                .progress("Letting replies under way end. Send the signal again to stop at once.");
+                .progress("Waiting for active replies to end. Send the signal again to stop at once.");
             let _ = stop.send(Some(by));
             loop {
                 self.next_stop(&mut signals).await;

@@ -1,5 +1,4 @@
-//! `endmark setup`: the settings that route a client through Endmark: shown, written into its configuration, or
-//! undone.
+//! `endmark setup`: shows or writes the settings that route a client through Endmark, or removes them.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -20,21 +19,21 @@ use crate::context::{Context, configuration_warnings};
 use crate::view::answer::{Answer, to_data};
 use crate::view::paint::{Paint, Painter};
 
-/// What was done for a client, or is to be done.
+/// The result for a client, as data of the answer.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report {
     client: &'static str,
     /// `shown`, `written`, `undone`, or `unchanged`.
     action: &'static str,
-    /// Where the client finds the gateway.
+    /// The gateway's address for the client.
     url: String,
     /// The client's configuration file.
     file: Option<String>,
-    /// The lines for the file, in its own language; only where they are shown.
+    /// The lines for the file, in its own syntax; only if they are shown.
     snippet: Option<String>,
     changes: Vec<ChangeReport>,
-    /// A copy of the file as it was found.
+    /// A copy of the original file.
     backup: Option<String>,
     notes: Vec<String>,
 }
@@ -60,13 +59,13 @@ struct Task<'a> {
 }
 
 /// The note for agents if not every cut reply is resumed.
-const RESUME_ALL: &str = "Where it sends a limit with a request, plain texts end there: to have these whole, too, start Endmark with \
+const RESUME_ALL: &str = "If the client sends an output limit, plain texts end at that limit. To continue them, too, start Endmark with \
       `endmark serve --set resume.mode=on`.";
 
 /// Shows, writes or undoes the settings of a client.
 pub(crate) fn run(context: &Context, arguments: &Setup) -> Result<Answer, CommandError> {
     if arguments.undo {
-        // Undo must work whatever has happened to Endmark's own configuration since.
+        // Undo must work even if Endmark's own configuration has become invalid.
         let settings = context.configuration(Vec::new()).map(|effective| effective.settings);
         let address =
             address(arguments.url.as_deref(), arguments.upstream.as_deref(), &settings.unwrap_or_default())
@@ -80,13 +79,13 @@ pub(crate) fn run(context: &Context, arguments: &Setup) -> Result<Answer, Comman
     let resumes_all = effective.settings.gateway.resume.mode == Mode::On;
     let task = Task::new(context, arguments, address, resumes_all);
     let answer = if arguments.write { task.write() } else { task.show() }?;
-    // The local configuration says nothing about a gateway elsewhere.
+    // The local configuration does not apply to a gateway on another machine.
     let is_here = arguments.url.is_none() && arguments.upstream.is_none();
     let unserved = is_here.then(|| unserved(&task, &effective.settings)).flatten();
     Ok(answer.with_warnings(unserved).with_warnings(configuration_warnings(&effective)))
 }
 
-/// Warns if the client needs a wire format that no configured upstream speaks.
+/// Warns if the client needs a wire format for which no upstream is configured.
 fn unserved(task: &Task<'_>, settings: &Settings) -> Option<Warning> {
     let is_served = |format: &dyn WireFormat| {
         settings.upstreams.iter().any(|upstream| upstream.format == format.provider())
@@ -94,8 +93,8 @@ fn unserved(task: &Task<'_>, settings: &Settings) -> Option<Warning> {
     let needed = clients::needed(task.arguments.client, task.arguments.model.as_deref());
     let missing = needed.iter().find(|format| !is_served(**format))?;
     let message = format!(
-        "no upstream is configured for {}, so its requests are refused, or go to the first one: add `[upstreams.NAME]` with `format = \"{}\"` \
-         and its `base_url`, as {}",
+        "no upstream is configured for {}, so its requests are refused, or go to the first upstream: add `[upstreams.NAME]` with `format = \"{}\"` \
+         and its `base_url`, for example {}",
         missing.title(),
         missing.provider().name,
         missing.provider().base_url()
@@ -136,15 +135,15 @@ impl<'a> Task<'a> {
         let mut text = String::new();
         if let Some(path) = &self.path {
             let heading = format!("# For {}, in {}", self.client.title, path.display());
-            // Everything that is not configuration is a comment, so that the output can be copied as a whole.
+            // Everything except the configuration is a comment, so that users can copy the whole output.
             let _ = writeln!(text, "{}", self.painter.paint(Paint::Faint, &heading));
         }
         text.push_str(&snippet);
         let hint = match self.arguments.client {
             ClientChoice::Openai | ClientChoice::Anthropic => {
-                "# in a shell: export it; in a project: `--write` puts it into .env".to_owned()
+                "# In a shell: export it. In a project: `--write` writes it to .env".to_owned()
             }
-            _ => format!("# `endmark setup {} --write` puts it there, `--undo` takes it back", self.name()),
+            _ => format!("# `endmark setup {} --write` writes this, `--undo` removes it", self.name()),
         };
         for line in self.notes().map(|note| format!("# {note}")).chain([hint]) {
             let _ = writeln!(text, "{}", self.painter.paint(Paint::Faint, &line));
@@ -166,7 +165,7 @@ impl<'a> Task<'a> {
         );
         match revision.map_err(|error| self.unfit(&file, &error))? {
             Revision::Same => {
-                let text = format!("{} says it already; nothing was written.\n", file.path.display());
+                let text = format!("{} is already up to date; nothing was written.\n", file.path.display());
                 let answer = Answer::yes(to_data(&self.report("unchanged", Vec::new()))?, text);
                 Ok(answer.with_warnings(self.overridden(file.text.as_deref().unwrap_or_default())))
             }
@@ -176,9 +175,9 @@ impl<'a> Task<'a> {
                 text.push_str(&self.lines(&changes));
                 let backup = record.original.is_some().then(|| file.backup().display().to_string());
                 if let Some(backup) = &backup {
-                    let _ = writeln!(text, "The file as it was is in {backup}.");
+                    let _ = writeln!(text, "The original file is saved as {backup}.");
                 }
-                let _ = writeln!(text, "`endmark setup {} --undo` takes it back.", self.name());
+                let _ = writeln!(text, "`endmark setup {} --undo` restores it.", self.name());
                 for note in self.notes() {
                     let _ = writeln!(text, "{note}");
                 }
@@ -190,20 +189,20 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// Warns if another setting in the client's file overrides what was written.
+    /// Warns if another setting in the client's file overrides the written one.
     fn overridden(&self, text: &str) -> Option<Warning> {
         let document = Document::parse(self.syntax(), text).ok()?;
         let (key, value) = clients::overridden(self.arguments.client, &document)?;
         let (key, value) = (in_one_line(&key), in_one_line(&value));
         let message = format!(
-            "`{key}` is `{value}`, and {} takes that: its requests do not come through Endmark until it is `endmark`, \
-             or gone",
+            "`{key}` is `{value}`, which {} uses: its requests bypass Endmark until you set the key to `endmark` \
+             or remove it",
             self.client.title
         );
         Some(Warning::notice("SETUP", message))
     }
 
-    /// Warns if the client used another address before: Endmark's upstream should now be that address.
+    /// Warns if the client used another address before, which Endmark should now use as an upstream.
     fn was_elsewhere(&self, record: &Record) -> Vec<Warning> {
         let parsed = |text: &str| Document::parse(self.syntax(), text).ok();
         let original = record.original.as_deref().and_then(parsed);
@@ -214,7 +213,7 @@ impl<'a> Task<'a> {
         };
         let warning = |before: String| {
             let message = format!(
-                "it went to {} before: if replies are still to come from there, make that the `base_url` of an upstream of Endmark's",
+                "the client used {} before: to keep using that server, set it as the `base_url` of an upstream in Endmark",
                 in_one_line(&without_password(&before))
             );
             Warning::notice("SETUP", message)
@@ -233,13 +232,14 @@ impl<'a> Task<'a> {
         match reversion.transpose()?.unwrap_or(Reversion::Nothing) {
             Reversion::Nothing => {
                 file.forget()?;
-                let text = format!("{} has nothing of Endmark's; it stays as it is.\n", file.path.display());
+                let text =
+                    format!("{} has no settings of Endmark; it was not changed.\n", file.path.display());
                 Ok(Answer::yes(to_data(&self.report("unchanged", Vec::new()))?, text))
             }
             Reversion::Shared { changes, left, .. } if changes.is_empty() && left.is_empty() => {
                 let path = file.path.display();
                 let text = format!(
-                    "{path} has nothing of Endmark's for {}; it stays as it is.\n",
+                    "{path} has no settings of Endmark for {}; it was not changed.\n",
                     self.client.title
                 );
                 Ok(Answer::yes(to_data(&self.report("unchanged", Vec::new()))?, text))
@@ -247,7 +247,7 @@ impl<'a> Task<'a> {
             Reversion::Shared { record, changes, left } => {
                 file.write(&record)?;
                 let mut text = format!(
-                    "{} is written for other clients, too. Only what is there for {} was taken back:\n",
+                    "{} has settings for other clients, too. Only those for {} were restored:\n",
                     file.path.display(),
                     self.client.title
                 );
@@ -258,8 +258,8 @@ impl<'a> Task<'a> {
             Reversion::Exactly { original, changes } => {
                 file.restore(original.as_deref())?;
                 let text = match original {
-                    Some(_) => format!("{} is again what it was, byte for byte:\n", file.path.display()),
-                    None => format!("{} is removed; it was not there before:\n", file.path.display()),
+                    Some(_) => format!("{} is restored, byte for byte:\n", file.path.display()),
+                    None => format!("{} is removed; it did not exist before:\n", file.path.display()),
                 };
                 let text = text + &self.lines(&changes);
                 Ok(Answer::yes(to_data(&self.report("undone", changes))?, text))
@@ -267,18 +267,18 @@ impl<'a> Task<'a> {
             Reversion::OwnKeys { changes, left, .. } if changes.is_empty() => {
                 file.forget()?;
                 let path = file.path.display();
-                let text = format!("{path} has nothing that is as Endmark wrote it; it stays as it is.\n");
+                let text = format!("{path} has no unchanged settings of Endmark; it was not changed.\n");
                 let answer = Answer::yes(to_data(&self.report("unchanged", Vec::new()))?, text);
                 Ok(answer.with_warnings(left_alone(&left)))
             }
             Reversion::OwnKeys { text: restored, changes, left } => {
                 file.restore(Some(&restored))?;
                 let why = match record {
-                    Some(_) => "was changed since by somebody else",
-                    None => "was written without a record of what it was before, or that is gone",
+                    Some(_) => "was changed since then by another program or user",
+                    None => "has no record of its original content",
                 };
                 let path = file.path.display();
-                let mut text = format!("{path} {why}. Only Endmark's keys were taken back:\n");
+                let mut text = format!("{path} {why}. Only Endmark's keys were restored:\n");
                 text.push_str(&self.lines(&changes));
                 let answer = Answer::yes(to_data(&self.report("undone", changes))?, text);
                 Ok(answer.with_warnings(left_alone(&left)))
@@ -291,13 +291,13 @@ impl<'a> Task<'a> {
             return Err(CommandError::input(
                 "no_home",
                 format!("the configuration of {} cannot be found: HOME is not set", self.client.title),
-                "Set HOME, or name the file: `--file FILE`.",
+                "Set HOME, or name the file with `--file FILE`.",
             ));
         };
         ConfigurationFile::open_to_write(path)
     }
 
-    /// Returns the record kept beside the file, or an error if it should hold the original file and does not.
+    /// Returns the record next to the file. Fails if the record should contain the original file but does not.
     fn record(
         &self,
         file: &ConfigurationFile,
@@ -351,49 +351,49 @@ impl<'a> Task<'a> {
         let name = self.name();
         let (message, hint) = match error {
             UnfitFile::Unreadable(reason) => (
-                format!("`{path}` is no {} that can be read: {reason}", self.syntax().name()),
-                format!(
-                    "Repair it, or add the lines that `endmark setup {name}` shows. Nothing was written."
-                ),
+                format!("`{path}` is not valid {}: {reason}", self.syntax().name()),
+                format!("Repair it, or add the lines from `endmark setup {name}`. Nothing was written."),
             ),
             UnfitFile::NoTable(key) => (
-                format!("`{path}`: `{key}` is no table, and there is no place for what has to be in it"),
+                format!("`{path}`: `{key}` is not a table, so Endmark's settings cannot be added to it"),
                 format!(
-                    "Look what it is for; `endmark setup {name}` shows what has to be there. Nothing was written."
+                    "Check its purpose; `endmark setup {name}` shows the required lines. Nothing was written."
                 ),
             ),
             UnfitFile::IsTable(key) => (
-                format!("`{path}`: `{key}` is a table, and would be lost"),
+                format!("`{path}`: `{key}` is a table, whose content would be lost"),
                 format!(
-                    "Look what it is for; `endmark setup {name}` shows what has to be there. Nothing was written."
+                    "Check its purpose; `endmark setup {name}` shows the required lines. Nothing was written."
                 ),
             ),
             UnfitFile::NoList(key) => (
-                format!("`{path}`: `{key}` is no list, and there is no place for what has to be in it"),
+                format!("`{path}`: `{key}` is not a list, so Endmark's settings cannot be added to it"),
                 format!(
-                    "Look what it is for; `endmark setup {name}` shows what has to be there. Nothing was written."
+                    "Check its purpose; `endmark setup {name}` shows the required lines. Nothing was written."
                 ),
             ),
             UnfitFile::Unfaithful => (
-                format!("`{path}` cannot be changed without changing more of it than that"),
-                format!("Add the lines that `endmark setup {name}` shows. Nothing was written."),
+                format!("`{path}` cannot be changed without affecting its other content"),
+                format!("Add the lines from `endmark setup {name}`. Nothing was written."),
             ),
         };
         CommandError::input("unfit_file", message, hint)
     }
 
     fn bug(&self, error: &UnfitFile) -> CommandError {
-        CommandError::Bug(format!("what {} needs cannot be written: {error}", self.client.title))
+        CommandError::Bug(format!("the settings for {} cannot be written: {error}", self.client.title))
     }
 }
 
-/// Warns about settings that were changed by someone else since, and were therefore not undone.
+/// Warns about settings that were not undone, because someone else has changed them.
 fn left_alone(left: &[KeptKey]) -> Vec<Warning> {
     let message = |KeptKey { key, changed }: &KeptKey| {
         let changed = changed.iter().map(|name| format!("`{}`", in_one_line(name)));
         match changed.collect::<Vec<_>>().join(", ") {
-            names if names.is_empty() => format!("`{key}` was set to something else since, and stays so"),
-            names => format!("`{key}` stays whole: in it {names} is not as Endmark wrote it"),
+            names if names.is_empty() => format!("`{key}` was changed since then, and keeps its value"),
+            names => {
+                format!("`{key}` was not changed, because {names} in it was changed since Endmark wrote it")
+            }
         }
     };
     left.iter().map(|left| Warning::notice("SETUP", message(left))).collect()

@@ -1,4 +1,4 @@
-//! `endmark sim`: what an installation of several gateways needs, simulated with the code that decides about budgets.
+//! `endmark sim`: simulates several gateways, with the code that decides about budgets.
 
 use std::str::FromStr;
 
@@ -11,20 +11,20 @@ use crate::context::Context;
 use crate::progress::ProgressMessages;
 use crate::view::answer::{Answer, to_data};
 
-/// Events between two looks at the clock.
+/// Events between two checks of the clock.
 const STEP: usize = 50_000;
 
-/// What it answers.
+/// The answer of `sim`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report {
     /// The load on the database.
     database: DatabaseLoad,
-    /// Calls, and what became of the others.
+    /// Calls that were made or refused.
     calls: Calls,
-    /// Calls that waited for a share of their budget, before they were made.
+    /// Calls that waited for a share of their budget.
     waits: Waits,
-    /// How exactly the budgets were used.
+    /// How completely the budgets were used.
     budgets: Budgets,
 }
 
@@ -32,31 +32,31 @@ pub(crate) struct Report {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct DatabaseLoad {
-    /// Transactions a second.
+    /// Transactions per second.
     transactions_per_second: u64,
-    /// The same in the busiest second.
+    /// Transactions in the busiest second.
     peak_transactions_per_second: u64,
     /// Rows of calls in a transaction, on average.
     rows_per_transaction: u64,
-    /// Rows of calls a day, at this rate.
+    /// Rows of calls per day, at this rate.
     rows_per_day: u64,
     /// Bytes that these rows need, with their index.
     table_bytes_per_day: u64,
-    /// Bytes of the write-ahead log a day, as each standby receives them.
+    /// Bytes of the write-ahead log per day, which each standby receives.
     log_bytes_per_day: u64,
     /// The most rows that waited in the journals of all gateways.
     most_rows_waiting: u64,
 }
 
-/// Calls, and what became of the others.
+/// Calls that were made or refused.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Calls {
     /// Calls that were made.
     made: u64,
-    /// Calls that were refused since their budget was used up, or held by others.
+    /// Calls that were refused because their budget was used up or reserved.
     refused_by_budget: u64,
-    /// Calls that were refused without a database or a gateway.
+    /// Calls that were refused because the database or the gateway was down.
     refused_without_database: u64,
 }
 
@@ -64,7 +64,7 @@ struct Calls {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Waits {
-    /// How many.
+    /// The number of calls.
     calls: u64,
     /// The median in milliseconds.
     p50_ms: f64,
@@ -74,7 +74,7 @@ struct Waits {
     max_ms: f64,
 }
 
-/// How exactly the budgets were used.
+/// How completely the budgets were used.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Budgets {
@@ -104,7 +104,7 @@ pub(crate) fn run(context: &Context, arguments: &Sim) -> Result<Answer, CommandE
     Ok(Answer::yes(to_data(&report)?, text(&plan, &report)))
 }
 
-/// Returns what is to be simulated.
+/// Returns the plan of the simulation.
 fn plan(arguments: &Sim) -> Result<Plan, CommandError> {
     Ok(Plan {
         instances: arguments.instances,
@@ -129,7 +129,7 @@ fn parsed<T: FromStr<Err: ToString>>(typed: &[String]) -> Result<Vec<T>, Command
     typed.iter().map(|typed| typed.parse().map_err(|error| invalid(&error))).collect()
 }
 
-/// Reads a number with at most three decimals that count.
+/// Parses a number and returns it in thousandths, rounded.
 fn thousandths(option: &str, typed: &str) -> Result<u64, CommandError> {
     let number: Option<f64> = typed.parse().ok().filter(|number| (0.0..1e9).contains(number));
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is from 0 to 1e12")]
@@ -187,7 +187,7 @@ fn of_thousandths(number: u64, whole: u32) -> f64 {
 fn text(plan: &Plan, Report { database, calls, waits, budgets }: &Report) -> String {
     let used = budgets.least_used_percent.map_or_else(
         || "no budget refused a call".to_owned(),
-        |used| format!("at least {used:.1} % used where calls were refused"),
+        |used| format!("at least {used:.1} % used when calls were refused"),
     );
     format!(
         "{} {}, {} requests a second, {} s\n\n\

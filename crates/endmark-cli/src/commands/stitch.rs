@@ -1,4 +1,4 @@
-//! `endmark stitch`: joins the pieces of a reply. (PC-4)
+//! `endmark stitch`: joins the pieces of a reply (PC-4).
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ use crate::saved;
 use crate::view::answer::{Answer, Outcome, to_data};
 use crate::view::seams::{LEFT_OUT, SeamReport, left_out};
 
-/// The most parts that are joined at once: each part reads everything before it again.
+/// The most parts that are joined at once, because each part rereads everything before it.
 const MAX_PARTS: usize = 100;
 
 /// Joins the named pieces, or those of each line.
@@ -40,11 +40,11 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Stitch) -> Result<Ou
         return batch::run(input, |line| answer_line(line, &format, from)).map(Outcome::Streamed);
     }
     if files.len() < 2 {
-        let hint = "Name the cut text and then what continues it: `endmark stitch first.json rest.json`.";
+        let hint = "Name the cut text, then its continuation: `endmark stitch first.json rest.json`.";
         return Err(CommandError::input("usage", "a continuation is missing", hint));
     }
     if files.len() > MAX_PARTS {
-        let hint = "Join the first ones, and then the result with the others.";
+        let hint = "Join the first parts, then join the result with the others.";
         return Err(CommandError::input("usage", too_many_parts(files.len()), hint));
     }
     let mut received = Vec::new();
@@ -60,14 +60,14 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Stitch) -> Result<Ou
     })?;
     let halves = (half_bytes > 0).then(|| {
         let message =
-            format!("{half_bytes} bytes are left out: halves of characters that no other part completes");
+            format!("{half_bytes} bytes are omitted: incomplete characters that no other part completes");
         Warning::notice(LEFT_OUT, message)
     });
     Ok(answer(&texts, &format, from)?.with_warnings(halves).into())
 }
 
 fn too_many_parts(parts: usize) -> String {
-    format!("{parts} parts are too many: at most {MAX_PARTS} are joined at once")
+    format!("{parts} parts are too many: the limit is {MAX_PARTS} at once")
 }
 
 fn answer(texts: &[String], format: &Format, from: AskedFrom) -> Result<Answer, CommandError> {
@@ -98,9 +98,9 @@ fn answer(texts: &[String], format: &Format, from: AskedFrom) -> Result<Answer, 
     };
     let hint = match stitched.outcome {
         Stitch::Ambiguous if from == AskedFrom::Unknown => {
-            "Name the place where the model was asked to continue with `--from`; `--json` has the candidates unchanged."
+            "State with `--from` where the model was asked to continue; `--json` shows the complete candidates."
         }
-        Stitch::Ambiguous => "`--json` has the candidates unchanged.",
+        Stitch::Ambiguous => "`--json` shows the complete candidates.",
         Stitch::Whole | Stitch::Error if error.code == "nothing_to_join" => {
             "If the parts are not one JSON text, name their format with `--format`."
         }
@@ -186,7 +186,7 @@ fn answer_line(line: &str, default: &Format, default_from: AskedFrom) -> Result<
     Ok(LineAnswer { json, is_yes: stitched.outcome == Stitch::Whole })
 }
 
-/// What stitching came to, under the names that others rely on. Offsets are UTF-8 bytes of `text`.
+/// The result of stitching, with published names. Offsets are UTF-8 bytes of `text`.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report<'a> {

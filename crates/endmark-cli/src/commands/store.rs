@@ -1,4 +1,4 @@
-//! `endmark store copy`: a store moves from one machine to several, and back.
+//! `endmark store copy`: copies a store from one machine to several, and back.
 
 use std::fmt::Write as _;
 
@@ -12,17 +12,17 @@ use crate::context::Context;
 use crate::progress::ProgressMessages;
 use crate::view::answer::{Answer, to_data};
 
-/// What it answers.
+/// The answer of `store copy`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report {
-    /// Whether the target holds everything that was to be copied.
+    /// Whether the target has everything that should be copied.
     is_whole: bool,
-    /// What the source holds.
+    /// The content of the source.
     source: Sums,
-    /// What the target holds of it.
+    /// The content of the target that comes from the source.
     target: Sums,
-    /// Keys that were in the target before and differ; those of the target hold.
+    /// Keys that already existed in the target and differ; the target keeps its own.
     differing_keys: Vec<String>,
     /// Records that are not copied; they stay in the source.
     left_out: Vec<LeftOut>,
@@ -38,11 +38,11 @@ struct Sums {
     prompt_tokens: u64,
     /// Their output tokens, as reported.
     output_tokens: u64,
-    /// Budgets of which something was spent, each window counted.
+    /// Budgets with spending; each window counts.
     budgets: u64,
-    /// What was spent in budgets of tokens.
+    /// The sum spent in token budgets.
     spent_tokens: u64,
-    /// What was spent in budgets of dollars, in nano-dollars.
+    /// The sum spent in dollar budgets, in nano-dollars.
     spent_nano_usd: u64,
     /// Keys, including revoked ones.
     keys: u64,
@@ -54,7 +54,7 @@ struct Sums {
 struct LeftOut {
     /// Their kind, such as `kept outputs`.
     what: &'static str,
-    /// How many.
+    /// The number of records.
     count: u64,
 }
 
@@ -72,31 +72,32 @@ pub(crate) fn run(context: &Context, arguments: &StoreTool) -> Result<Answer, Co
     }
     let message = "the target differs from the source";
     Ok(Answer::no_in_text(data, text, "copy_differs", message).with_hint(
-        "If the target was used since an earlier copy, this is expected; else copy into a new file or an empty database.",
+        "This is expected if the target was used since an earlier copy. Otherwise copy into a new file or an empty database.",
     ))
 }
 
-/// Reads the place of a store. `env:NAME` keeps a password out of the list of processes.
+/// Parses the location of a store. `env:NAME` keeps a password out of the process list.
 fn location(context: &Context, typed: &str) -> Result<StoreLocation, CommandError> {
     let invalid = |message: String| {
         CommandError::input(
             "bad_location",
             message,
-            "Write `sqlite:PATH`, `postgres://USER@HOST/DATABASE`, or `env:NAME` for a variable with one of them.",
+            "Write `sqlite:PATH`, `postgres://USER@HOST/DATABASE`, or `env:NAME` for an environment variable with one of them.",
         )
     };
     let value = match typed.strip_prefix("env:") {
         None => typed.to_owned(),
         Some(name) => {
             let value = context.environment.get(name).map(str::to_owned);
-            value.ok_or_else(|| invalid(format!("the variable `{name}` is not set")))?
+            value.ok_or_else(|| invalid(format!("the environment variable `{name}` is not set")))?
         }
     };
     StoreLocation::parse(&value).map_err(|error| invalid(error.to_string()))
 }
 
 fn failed(error: &CopyError) -> CommandError {
-    let (message, hint) = (error.to_string(), "`endmark store copy --help` says what is copied, and when.");
+    let (message, hint) =
+        (error.to_string(), "`endmark store copy --help` explains what is copied, and when.");
     match error {
         CopyError::Store(error) => CommandError::of_store(error),
         CopyError::HoldsOther { .. } => CommandError::input("store_not_empty", message, hint),
@@ -139,7 +140,7 @@ fn text(copied: &Copied) -> String {
     if !copied.differing_keys.is_empty() {
         let _ = writeln!(
             text,
-            "These keys were in the target already, and were not changed: {}.",
+            "These keys already existed in the target and were not changed: {}.",
             copied.differing_keys.join(", ")
         );
     }

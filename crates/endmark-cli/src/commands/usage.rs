@@ -1,4 +1,4 @@
-//! `endmark usage`: tokens and dollars of upstream calls, by session, model, key, upstream, day or purpose. (CX-6)
+//! `endmark usage`: tokens and dollars of upstream calls, by session, model, key, upstream, day or purpose (CX-6).
 
 mod csv;
 mod text;
@@ -23,7 +23,11 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, Co
     let (since, until) = (moment(&arguments.since, EVER.0)?, moment(&arguments.until, EVER.1)?);
     if since >= until {
         let message = format!("`--since` ({since}) is not before `--until` ({until}), UTC");
-        return Err(CommandError::input("empty_period", message, "Write the earlier one after `--since`."));
+        return Err(CommandError::input(
+            "empty_period",
+            message,
+            "Write the earlier day or span after `--since`.",
+        ));
     }
     let models = models(&effective.settings);
     let (by, location) = (arguments.by.key(), &effective.settings.files.store);
@@ -57,6 +61,6 @@ fn bad_moment(error: &MomentError) -> CommandError {
     CommandError::input(
         "bad_moment",
         error.to_string(),
-        "Write a day, as in `--since 2026-11-01`, or a number with m, h, d or w after it, as in `--since 7d`.",
+        "Write a day, as in `--since 2026-11-01`, or a number followed by m, h, d or w, as in `--since 7d`.",
     )
 }

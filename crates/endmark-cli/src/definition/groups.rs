@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::Command;
 
-/// Commands and the page that explains them. Each command is in one group.
+/// A group of commands, and the page that explains them. Each command is in one group.
 struct Group {
     title: &'static str,
     page: &'static str,

@@ -1,4 +1,4 @@
-//! One request as a client without knowledge of Endmark sends it, and the reply it receives.
+//! Sends a request as a client without knowledge of Endmark, and reads the reply.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use crate::client::Client;
 
-/// Far more than any exchange here needs.
+/// Far longer than any exchange here.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// More than any reply here contains.
+/// Larger than any reply here.
 const KEEP_BYTES: usize = 1 << 20;
 
 /// What the client received.
@@ -24,11 +24,11 @@ pub(crate) struct Received {
     pub(crate) text: String,
     /// The finish reason that the provider reports.
     pub(crate) finish_reason: String,
-    /// The id of the request, if the gateway answered and acted on it.
+    /// The id of the request, if the gateway answered and recovered the reply.
     pub(crate) request_id: Option<String>,
 }
 
-/// Sends a request and returns what was received.
+/// Sends a request and returns the reply.
 pub(crate) async fn send(client: &Client, base_url: &str, body: &Value) -> Result<Received, String> {
     let body = body.to_string();
     let parsed = ChatRequest::parse(body.as_bytes()).map_err(|error| error.to_string())?;
@@ -59,7 +59,7 @@ fn whole(request: &ChatRequest, body: &[u8]) -> Result<Choice, String> {
     response.choices.into_iter().next().ok_or_else(|| "the reply has no choice".to_owned())
 }
 
-/// Returns the choice that a stream adds up to, and the request's id from the `endmark` object at its end.
+/// Returns the choice that a stream builds, and the request's id from the `endmark` object at its end.
 fn streamed(request: &ChatRequest, body: &[u8]) -> Result<(Choice, Option<String>), String> {
     let mut decoder = Decoder::new(KEEP_BYTES);
     let mut stream = ChatStream::new(request, KEEP_BYTES);

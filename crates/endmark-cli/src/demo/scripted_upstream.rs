@@ -1,7 +1,7 @@
 //! A server with scripted models that speaks Chat Completions and stops at the token limit.
 //!
-//! It is small and does not cheat. It sees what any server sees, cuts at `max_tokens`, and learns about a
-//! continuation only from the messages of the request.
+//! It is small and does not cheat: it reads the same requests as any server, cuts at `max_tokens`, and recognises a
+//! continuation only by the messages of the request.
 
 use std::convert::Infallible;
 use std::io;
@@ -37,9 +37,9 @@ pub(crate) struct Model {
 /// How a model reacts to a continuation request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// Continues an unfinished assistant message, and repeats it first, as llama.cpp does.
+    /// Continues an unfinished assistant message, but repeats the message first, as llama.cpp does.
     Echoes,
-    /// Rejects unfinished messages. Asked in a user message, it answers with a remark and a code fence.
+    /// Rejects unfinished messages. If a user message asks for the rest, it replies with a remark and a code fence.
     Chats,
 }
 

@@ -10,7 +10,7 @@ use super::exchange::{self, Received};
 use super::scripted_upstream::{Manner, Model, ScriptedUpstream};
 use crate::client::Client;
 
-/// The played scenes and the resulting log.
+/// The played scenes and the log afterwards.
 pub(crate) struct Told {
     pub(crate) scenes: Vec<Scene>,
     /// The log, oldest first.
@@ -43,7 +43,7 @@ impl Scene {
     }
 }
 
-/// Adds to an error where it happened.
+/// Adds the step to an error.
 fn at<E: ToString>(what: &'static str) -> impl FnOnce(E) -> String {
     move |error| format!("{what}: {}", error.to_string())
 }
@@ -74,7 +74,7 @@ fn requests() -> [(&'static str, String, Value, &'static str); 4] {
         ),
         (
             "A tool call",
-            "12 tokens; the arguments are what is cut".to_owned(),
+            "12 tokens; the arguments are cut".to_owned(),
             json!({"model": "coder", "max_tokens": 12, "messages": message("Rename it."), "tools": [{"type": "function",
                 "function": {"name": "edit_file", "parameters": {"type": "object", "properties": {
                     "path": {"type": "string"}, "find": {"type": "string"}, "replace": {"type": "string"}},
@@ -83,7 +83,7 @@ fn requests() -> [(&'static str, String, Value, &'static str); 4] {
         ),
         (
             "JSON",
-            "14 tokens; the server wants to be asked, and answers with a remark and a fence".to_owned(),
+            "14 tokens; the server needs a question, and replies with a remark and a fence".to_owned(),
             json!({"model": "planner", "max_tokens": 14, "messages": message("Plan a trip."),
                 "response_format": {"type": "json_object"}}),
             TRIP,
@@ -115,7 +115,7 @@ pub(crate) async fn tell() -> Result<Told, String> {
     let address = listener.local_addr().map_err(at("the gateway cannot listen"))?;
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(endmark_gateway::serve(listener, gateway, async {
-        // Sent or dropped: both mean that the demonstration is over.
+        // An error means that the sender was dropped, which also ends the demonstration.
         let _ = stopped.await;
     }));
     let scenes = play(&upstream.base_url(), &format!("http://{address}/v1"), &store).await;

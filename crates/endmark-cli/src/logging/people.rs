@@ -1,4 +1,4 @@
-//! The log for people: one line per request that was not whole, one per error, and no line twice in a row.
+//! The log for people: one line per incomplete request or error. Repeated lines are counted.
 
 use std::fmt::{self, Write as _};
 use std::sync::{Mutex, PoisonError};
@@ -37,7 +37,7 @@ struct Last {
 }
 
 impl Last {
-    /// Returns a line about the repetitions since the last line, or an empty text without repetitions.
+    /// Returns a line with the number of repetitions since the last line, or an empty text if there are none.
     fn report(&mut self, time: &str) -> String {
         let times = match std::mem::take(&mut self.unreported) {
             0 => return String::new(),
@@ -94,7 +94,7 @@ impl PeopleLines {
         Self { painter: Painter::when(colors), last: Mutex::default() }
     }
 
-    /// Formats a line. A repetition yields only a count, at the 1st, 10th, 100th, … one.
+    /// Formats a line. Of a repetition it returns only the count, at the 1st, 10th, 100th, … one.
     fn written(&self, line: &Line, time: &str) -> String {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let this = format!("{} {}", line.word, line.text);
@@ -150,7 +150,7 @@ fn now() -> String {
 
 /// Returns the line of a finished request.
 ///
-/// Returns `None` if the gateway itself answered with an error, because a line with the reason exists already.
+/// Returns `None` if the gateway itself answered with an error, because the log already has a line with the reason.
 fn of_request(mut fields: Fields) -> Option<Line> {
     let outcome = fields.take("outcome").unwrap_or_default();
     let status = fields.take("status");

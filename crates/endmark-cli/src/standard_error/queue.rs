@@ -7,13 +7,13 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
-/// Queued lines are written together, up to about this size in one system write.
+/// Approximate size up to which queued lines are written in one system call.
 const MAX_WRITE_BYTES: usize = 64 * 1024;
 
 /// An entry of the queue.
 enum Entry {
     Lines(Vec<u8>),
-    /// Dropped once everything pushed before it is written.
+    /// Dropped when everything before it is written.
     Mark(Sender<()>),
 }
 
@@ -33,8 +33,8 @@ struct State {
 impl Queue {
     /// Starts a thread that writes to `output`.
     ///
-    /// At most `room` bytes may wait for it. After each write attempt, `tell` receives the number of pushes lost
-    /// since its last call, if any.
+    /// At most `room` bytes may wait. After each write, `tell` receives the number of pushes lost since its last call,
+    /// if any.
     pub(super) fn start(
         output: impl Write + Send + 'static,
         room: usize,
@@ -64,11 +64,11 @@ impl Queue {
         self.state.lost.load(Ordering::Relaxed)
     }
 
-    /// Waits until everything pushed before is written, but at most `patience`.
+    /// Waits up to `patience` until everything pushed before is written.
     pub(super) fn flush(&self, patience: Duration) {
         let (mark, written) = mpsc::channel();
         if self.sender.send(Entry::Mark(mark)).is_ok() {
-            // A dropped mark means that all is written. A timeout is not reported.
+            // The dropped mark means that all is written. A timeout is ignored.
             let _ = written.recv_timeout(patience);
         }
     }
@@ -88,7 +88,7 @@ fn write_all(mut output: impl Write, entries: &Receiver<Entry>, state: &State, t
             }
             next = if lines.len() < MAX_WRITE_BYTES { entries.try_recv().ok() } else { None };
         }
-        // A closed output leaves no place to report the error. Keep draining, so that the queue does not fill up.
+        // A write error cannot be reported here. Keep draining, so that the queue does not fill up.
         let _ = output.write_all(&lines).and_then(|()| output.flush());
         state.waiting_bytes.fetch_sub(lines.len(), Ordering::Relaxed);
         let lost = state.lost.load(Ordering::Relaxed);
@@ -109,7 +109,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
-    /// An output that performs one write per token received.
+    /// A writer that performs one write per received token.
     struct Slow {
         tokens: Receiver<()>,
         written: Arc<Mutex<Vec<u8>>>,
@@ -145,7 +145,7 @@ mod tests {
         for line in ["one\n", "two\n", "three\n", "4\n"] {
             queue.push(line.as_bytes().to_vec());
         }
-        // The third line did not fit, and nothing has been written so far.
+        // The third line does not fit, because nothing has been written yet.
         assert_eq!((queue.lost(), written.lock().unwrap().as_slice()), (1, &b""[..]));
         for _ in 0..10 {
             tokens.send(()).unwrap();

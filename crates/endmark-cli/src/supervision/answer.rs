@@ -15,32 +15,32 @@ use crate::view::paint::{Paint, Painter};
 use crate::view::runs as table;
 use crate::view::table::Layout;
 
-/// What `run` answers.
+/// The answer of `run`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub(crate) enum Report {
-    /// Of a command that was typed.
+    /// The answer for a command line.
     One(Box<One>),
-    /// Of a file of runs.
+    /// The answer for a file of runs.
     All {
-        /// In the order of the file.
+        /// The runs, in the order of the file.
         runs: Vec<One>,
-        /// Runs that a signal kept from being started.
+        /// Runs that were not started because of a signal.
         not_started: Vec<String>,
     },
 }
 
-/// A run that is over.
+/// A finished run.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct One {
-    // The name by which others know it.
+    // This name is part of the published interface.
     #[serde(rename = "agentRun")]
     agent_run: AgentRun,
     /// What the artifact lacks.
     findings: Vec<Finding>,
-    /// Where what the agent printed is kept.
+    /// The folder with the agent's output.
     output_folder: Option<String>,
 }
 
@@ -83,19 +83,19 @@ pub(super) fn of_one(painter: Painter, over: Over) -> Result<Answer, CommandErro
     add_findings(&mut text, &over);
     let reason = run.reason.clone().unwrap_or_else(|| run.state.clone());
     if let (Some(folder), None) = (&over.transcripts, &over.outcome.not_started) {
-        let _ = writeln!(text, "What the agent printed: {}", in_one_line(&folder.display().to_string()));
+        let _ = writeln!(text, "Output of the agent: {}", in_one_line(&folder.display().to_string()));
     }
-    let _ = writeln!(text, "All of the run: endmark runs show {}", run.id);
+    let _ = writeln!(text, "Details: endmark runs show {}", run.id);
     let (message, hint) = match &over.outcome.not_started {
         Some(error) => cannot_start(run, error),
         None if reason == Reason::GatewayBypassed.name() => (
-            format!("the agent did not go through the run's gateway, and was stopped: {}", run.evidence.join("; ")),
-            "Its own settings lead it elsewhere: look there for an address, a provider or a login, or run it without `--through`."
+            format!("the agent bypassed the run's gateway and was stopped: {}", run.evidence.join("; ")),
+            "Check the agent's settings for another address, provider or login, or run it without `--through`."
                 .to_owned(),
         ),
         None => (
             format!("the run ended without a finished `{artifact}`: {} ({reason})", in_words(&reason)),
-            "The lines above name what is missing, and the file with the agent's output.".to_owned(),
+            "The lines above list what is missing, and the folder with the agent's output.".to_owned(),
         ),
     };
     let answer = Answer::yes(to_data(&Report::One(Box::new(One::of(over))))?, text);
@@ -112,19 +112,19 @@ fn cannot_start(run: &AgentRun, error: &io::Error) -> (String, String) {
     (body.message, body.hint.unwrap_or_default())
 }
 
-/// Explains in words why a run ended. An unknown reason is returned unchanged.
+/// Describes why a run ended. An unknown reason is returned unchanged.
 fn in_words(reason: &str) -> &str {
     let found = Reason::ALL.into_iter().find(|known| known.name() == reason);
     match found {
-        Some(Reason::ContextGuardFail) => "something is missing in it",
-        Some(Reason::ContextExhaustion) => "something is missing, and no attempt or room is left",
-        Some(Reason::Budget) => "its limit of time, money or turns is reached",
+        Some(Reason::ContextGuardFail) => "it is incomplete",
+        Some(Reason::ContextExhaustion) => "it is incomplete, and no attempts or context are left",
+        Some(Reason::Budget) => "the run reached its limit of time, money or turns",
         Some(Reason::Stalled) => "the agent hung, or its attempts changed nothing",
-        Some(Reason::AttemptTime) => "an attempt took longer than it may",
+        Some(Reason::AttemptTime) => "an attempt reached its time limit",
         Some(Reason::AgentCrash) => "the agent failed",
         Some(Reason::GatewayBypassed) => "the agent did not use the run's gateway",
-        Some(Reason::Interrupted) => "it was stopped",
-        Some(Reason::SupervisorLost) => "its supervisor was killed",
+        Some(Reason::Interrupted) => "the run was stopped",
+        Some(Reason::SupervisorLost) => "the run's supervisor was killed",
         None => reason,
     }
 }
@@ -146,7 +146,7 @@ pub(super) fn of_all(layout: Layout, all: AllOver) -> Result<Answer, CommandErro
     for name in &not_started {
         let _ = writeln!(text, "  {} was not started", in_one_line(name));
     }
-    // A signal may arrive between two runs; then it ended none of the finished ones.
+    // A signal may arrive between two runs, so it may not have ended any finished run.
     let exits = all.over.iter().map(exit_of).chain(all.signal.and_then(exit_of_signal));
     let exit = exits.max_by_key(|exit| exit.code()).unwrap_or(Exit::Success);
     let count = all.over.len() + not_started.len();
@@ -159,7 +159,7 @@ pub(super) fn of_all(layout: Layout, all: AllOver) -> Result<Answer, CommandErro
     }
     let message = format!("{} of {count} runs did not succeed", count - finished);
     let body = ErrorBody::new("runs_unfinished", exit.code(), message);
-    Ok(answer.with_error(body.with_hint("`endmark runs show ID` has everything about one.")))
+    Ok(answer.with_error(body.with_hint("`endmark runs show ID` shows the details of a run.")))
 }
 
 impl One {

@@ -1,10 +1,10 @@
-//! Retention of agents' output: it is kept as long as the other records in the store.
+//! Deletes agents' output after the retention period of the store.
 
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// Removes run folders that were last written to more than `keep` ago, and returns how many. Other folders stay.
+/// Removes run folders that were last written more than `keep` ago, and returns their number. Other folders stay.
 pub(super) fn forget(beside_store: &Path, keep: Duration, now: SystemTime) -> usize {
     let Ok(entries) = fs::read_dir(beside_store) else { return 0 };
     let is_old = |path: &Path| {
@@ -13,7 +13,7 @@ pub(super) fn forget(beside_store: &Path, keep: Duration, now: SystemTime) -> us
     };
     let folders = entries.filter_map(Result::ok).map(|entry| entry.path());
     let old = folders.filter(|path| is_run(path) && path.is_dir() && is_old(path));
-    // The next run retries a folder that cannot be removed now.
+    // The next run tries again to remove a folder that cannot be removed now.
     old.filter(|path| fs::remove_dir_all(path).is_ok()).count()
 }
 

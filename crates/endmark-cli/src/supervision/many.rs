@@ -1,4 +1,4 @@
-//! Concurrent runs that share one signal handler.
+//! Runs several agents concurrently, with one signal handler.
 
 use std::cell::RefCell;
 use std::io;
@@ -22,13 +22,13 @@ pub(super) struct Over {
 /// The results of runs, in the order of their tasks.
 pub(super) struct AllOver {
     pub(super) over: Vec<Over>,
-    /// Tasks that a signal kept from being started.
+    /// Tasks that were not started because of a signal.
     pub(super) not_started: Vec<Task>,
-    /// The signal, if one came before all runs were over.
+    /// The signal, if one arrived before all runs ended.
     pub(super) signal: Option<i32>,
 }
 
-/// Supervises all tasks, at most `at_once` at a time. A signal ends the active runs, and no other is started.
+/// Supervises all tasks, at most `at_once` in parallel. A signal ends the active runs, and no more are started.
 pub(super) async fn supervise_all(
     tasks: Vec<Task>,
     at_once: NonZeroUsize,
@@ -72,7 +72,7 @@ pub(super) async fn supervise_all(
         .await
 }
 
-/// The watcher of one run, which reports to the shared [`Telling`].
+/// The observer of one run, which reports to the shared [`Telling`].
 struct Told {
     telling: Rc<RefCell<Telling>>,
 }

@@ -1,4 +1,4 @@
-//! Time spans and amounts of money, which must not be 0.
+//! Parses time spans and amounts of money, which must not be 0.
 
 use std::num::NonZeroU64;
 
@@ -9,8 +9,8 @@ pub(super) fn seconds(option: &'static str, typed: &str) -> Result<NonZeroU64, C
     let unusable = || {
         CommandError::input(
             "usage",
-            format!("{option} `{typed}` is no span of time, or none at all"),
-            format!("Write a number from 1 with s, m or h after it, as in `{option} 30m`."),
+            format!("{option} `{typed}` is not a time span above 0"),
+            format!("Write a number from 1 followed by s, m or h, as in `{option} 30m`."),
         )
     };
     let unit = typed.chars().last().ok_or_else(unusable)?;
@@ -33,8 +33,8 @@ pub(super) fn nanodollars(typed: f64) -> Result<NonZeroU64, CommandError> {
         .ok_or_else(|| {
             CommandError::input(
                 "usage",
-                format!("--max-usd `{typed}` is no amount that anything could cost"),
-                "Write an amount above 0, or leave the option out.",
+                format!("--max-usd `{typed}` is not a valid amount"),
+                "Write an amount above 0, or omit the option.",
             )
         })
 }

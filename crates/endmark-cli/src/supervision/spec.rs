@@ -1,4 +1,4 @@
-//! A file of runs. All of its tables are checked before any run is started.
+//! Reads a file of runs. All of its tables are checked before any run is started.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub(super) fn read(shared: &Shared<'_>, path: &Path, typed: &Wish) -> Result<Vec
         CommandError::input(
             "invalid_spec",
             format!("{}:{line}: {message}", path.display()),
-            "A run is a table `[[run]]` with template, artifact and command; `[defaults]` has what they share.",
+            "A run is a table `[[run]]` with template, artifact and command; `[defaults]` has common options.",
         )
     })?;
     let given = spec.defaults.or(typed);
@@ -41,14 +41,14 @@ pub(super) fn read(shared: &Shared<'_>, path: &Path, typed: &Wish) -> Result<Vec
         let run = wish.into_inner().or(&given).check(shared).map_err(here)?;
         let artifact = run.folder.join(&run.artifact);
         if let Some(other) = taken.insert(artifact, line) {
-            let message = format!("the run of line {other} has the same artifact");
-            return Err(here(CommandError::input("usage", message, "Give each run an artifact of its own.")));
+            let message = format!("the run in line {other} has the same artifact");
+            return Err(here(CommandError::input("usage", message, "Give each run a different artifact.")));
         }
         planned.push(run);
     }
     if planned.is_empty() {
-        let message = format!("`{}` has no run", path.display());
-        return Err(CommandError::input("invalid_spec", message, "Write a table `[[run]]` for each."));
+        let message = format!("`{}` has no runs", path.display());
+        return Err(CommandError::input("invalid_spec", message, "Write a table `[[run]]` for each run."));
     }
     Ok(planned)
 }
@@ -58,7 +58,7 @@ fn line_of(text: &str, offset: usize) -> usize {
     text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
 }
 
-/// Adds the line of the run to its error.
+/// Adds the line number of the run to its error.
 fn at_line(path: &Path, line: usize, error: CommandError) -> CommandError {
     let place = format!("{}:{line}", path.display());
     match error {

@@ -1,5 +1,5 @@
-//! `endmark runs resume`: continues runs whose supervisor was killed, with the attempts, time and money that are
-//! left. (CG-4)
+//! `endmark runs resume`: continues runs whose supervisor was killed, within their remaining attempts, time and money
+//! (CG-4).
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -18,17 +18,18 @@ use crate::arguments::runs::Resume;
 use crate::context::{Context, configuration_warnings};
 use crate::view::answer::Answer;
 
-/// How many runs are searched for lost ones.
+/// How many recent runs are searched for lost ones.
 const MAX_RUNS: u32 = 10_000;
 /// How many events of a run are read.
 const MAX_EVENTS: u32 = 100_000;
-/// How often to check whether the old agent is gone.
+/// How often to check whether the old agent has ended.
 ///
-/// It is stopped within two seconds of its supervisor, and killed after its grace period. These checks last longer.
+/// The agent is stopped within two seconds of its supervisor's end, and killed after its grace period. These checks
+/// last longer.
 const LOOKS_FOR_AGENT: u32 = 150;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
-/// Resumes runs, and supervises them to their ends. All of them are checked before any is started.
+/// Resumes runs, and supervises them until they end. All of them are checked before any is started.
 pub(crate) fn take_up(
     context: &Context,
     arguments: &Resume,
@@ -36,7 +37,7 @@ pub(crate) fn take_up(
 ) -> Result<Answer, CommandError> {
     let failed = |error: StoreError| CommandError::of_store(&error);
     let location = &effective.settings.files.store;
-    // Opening the store for writing marks the runs whose supervisors are gone.
+    // Opening the store for writing marks the runs whose supervisors have ended.
     drop(Store::open_for_runs(location).map_err(failed)?);
     let reader = Reader::open(location).map_err(failed)?;
     let kept = kept_in(&effective.settings);
@@ -49,12 +50,12 @@ pub(crate) fn take_up(
     }
     let telling = Telling::new(context.terminal, arguments.events.as_deref(), &effective.settings.runs)?;
     let store = open_store(&effective.settings, &tasks)?;
-    // Everything that the runs need was checked above, before any run is claimed.
+    // All requirements of the runs were checked above, before any run is claimed.
     for task in &tasks {
         wait_for_agent(&task.id)?;
         let taken = runtime()?.block_on(store.recorder(NoSecrets).take_up_run(&task.id)).map_err(failed)?;
         if !taken {
-            return Err(refused(&task.id, "another process has taken it up"));
+            return Err(refused(&task.id, "another process has resumed it"));
         }
     }
     let (all, warnings) =
@@ -70,7 +71,7 @@ fn chosen(reader: &Reader, arguments: &Resume) -> Result<Vec<StoredRun>, Command
     let failed = |error: StoreError| CommandError::of_store(&error);
     if arguments.all {
         let mut runs = reader.runs(MAX_RUNS).map_err(failed)?;
-        // Newest run first: a lost run is skipped if a newer run has the same artifact.
+        // The newest run comes first, so a lost run is skipped if a newer run has the same artifact.
         let mut seen = HashSet::new();
         runs.retain(|stored| seen.insert(artifact(stored)) && TakenUp::of(stored, &[]).is_some());
         return Ok(runs);
@@ -79,15 +80,15 @@ fn chosen(reader: &Reader, arguments: &Resume) -> Result<Vec<StoredRun>, Command
         reader.run(id).map_err(failed)?.ok_or_else(|| {
             CommandError::input(
                 "not_found",
-                format!("no run `{id}` is recorded, or more than one begins with that"),
-                "`endmark runs` lists them; a run is resumed on its own machine.",
+                format!("there is no run `{id}`, or several begin with this id"),
+                "`endmark runs` lists them; resume a run on its own machine.",
             )
         })
     };
     let runs: Vec<StoredRun> = arguments.ids.iter().map(found).collect::<Result<_, _>>()?;
     let mut seen = HashSet::new();
     match runs.iter().find(|stored| !seen.insert(artifact(stored))) {
-        Some(twice) => Err(refused(&twice.run.id, "another one that is named has the same artifact")),
+        Some(twice) => Err(refused(&twice.run.id, "another named run has the same artifact")),
         None => Ok(runs),
     }
 }
@@ -102,7 +103,7 @@ fn task_of(shared: &Shared<'_>, stored: &StoredRun, taken_up: Option<TakenUp>) -
         return Err(refused(id, "its supervisor was not killed, or its options are unknown"));
     };
     let wish: Wish = serde_json::from_str(&asked.asked)
-        .map_err(|error| refused(id, &format!("what was asked for cannot be read: {error}")))?;
+        .map_err(|error| refused(id, &format!("its recorded options cannot be read: {error}")))?;
     let mut task = wish.check(shared).map_err(|error| match error {
         CommandError::Input { code, message, hint } => {
             CommandError::Input { code, message: format!("{id}: {message}"), hint }
@@ -113,14 +114,14 @@ fn task_of(shared: &Shared<'_>, stored: &StoredRun, taken_up: Option<TakenUp>) -
     if taken_up.before.seconds >= task.limits.seconds.get()
         || task.limits.nanodollars.is_some_and(|ceiling| spent >= ceiling.get())
     {
-        return Err(refused(id, "its ceiling on time or money is reached"));
+        return Err(refused(id, "its limit of time or money is reached"));
     }
     task.id.clone_from(id);
     task.taken_up = Some(taken_up);
     Ok(task)
 }
 
-/// Waits until the agent of the killed supervisor is gone: two agents must not write one artifact.
+/// Waits until the agent of the killed supervisor has ended, because two agents must not write one artifact.
 fn wait_for_agent(id: &str) -> Result<(), CommandError> {
     for _ in 0..LOOKS_FOR_AGENT {
         if !TakenUp::is_agent_left(id) {
@@ -128,13 +129,13 @@ fn wait_for_agent(id: &str) -> Result<(), CommandError> {
         }
         std::thread::sleep(BETWEEN_LOOKS);
     }
-    Err(refused(id, "its agent is still there"))
+    Err(refused(id, "its agent is still running"))
 }
 
 fn refused(id: &str, why: &str) -> CommandError {
     CommandError::input(
         "not_resumable",
-        format!("{id} cannot be taken up: {why}"),
-        "`endmark runs show ID` has all that is known.",
+        format!("{id} cannot be resumed: {why}"),
+        "`endmark runs show ID` shows all that is known.",
     )
 }

@@ -1,4 +1,4 @@
-//! Reports the events of runs: to people on standard error, to a file of JSON Lines, and to a webhook.
+//! Reports the events of runs to people on standard error, to a JSON Lines file, and to a webhook.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -15,12 +15,12 @@ use serde::Serialize;
 use crate::view::paint::Paint;
 use crate::view::terminal::Terminal;
 
-/// Reports on the runs that this process started.
+/// Reports the runs that this process started.
 pub(super) struct Telling {
     terminal: Terminal,
     events: Option<(PathBuf, File)>,
     webhook: Option<Webhook>,
-    /// Whether an event could not be written; that is reported only once.
+    /// Whether an event could not be written, which is reported only once.
     is_missing_events: bool,
     /// Problems so far, for the answer's warnings.
     pub(super) warnings: Vec<String>,
@@ -33,7 +33,7 @@ struct Line<'a> {
     event: &'a RunEventReport,
     /// Milliseconds since 1970, UTC.
     at_ms: u64,
-    // Consumers rely on this name.
+    // This name is part of the published interface.
     #[serde(rename = "agentRun")]
     agent_run: &'a AgentRun,
 }
@@ -48,7 +48,7 @@ impl Telling {
                         CommandError::input(
                             "unwritable",
                             format!("cannot write events to `{}`: {error}", path.display()),
-                            "Name a file that can be written.",
+                            "Name a writable file.",
                         )
                     })?;
                 Some((path.to_owned(), file))
@@ -104,7 +104,7 @@ impl Telling {
         if let Err(error) = written
             && !std::mem::replace(&mut self.is_missing_events, true)
         {
-            let message = format!("events are missing in `{}`: {error}", path.display());
+            let message = format!("events are missing from `{}`: {error}", path.display());
             self.warn(&message);
         }
     }

@@ -1,4 +1,4 @@
-//! A requested run, from the command line or a file of runs. It is checked before anything is started.
+//! The options of a run, from the command line or a file of runs. They are checked before anything is started.
 
 use std::ffi::OsString;
 use std::num::NonZeroU32;
@@ -18,13 +18,13 @@ use crate::arguments::run::{self as arguments, AgentChoice};
 use crate::context::Context;
 use crate::input::Input;
 
-/// How long an agent may take to exit after its last event; opencode is known to hang there.
+/// How long an agent may take to exit after its last event. opencode is known to hang there.
 const LAST_WORD: Duration = Duration::from_secs(5);
-/// The most output of an agent that is kept per attempt, in bytes.
+/// The most output of an agent that is stored per attempt, in bytes.
 const TRANSCRIPT_BYTES: u64 = 64 << 20;
 
 /// The options of a run. Missing ones come from the defaults or the command line.
-// Fields: one for each option.
+// One field for each option.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Wish {
@@ -46,9 +46,9 @@ pub(super) struct Wish {
     pub(super) silence: Option<String>,
     pub(super) grace: Option<String>,
     pub(super) limit_tokens: Option<u64>,
-    /// Whether the agent's calls go through a gateway of its own.
+    /// Whether the agent's calls go through a separate gateway.
     pub(super) through: Option<bool>,
-    /// Where the agent's output is kept.
+    /// The folder for the agent's output.
     pub(super) output_folder: Option<PathBuf>,
 }
 
@@ -64,7 +64,7 @@ fn as_words<S: Serializer>(words: &Option<Vec<OsString>>, serializer: S) -> Resu
     words.ok_or_else(|| S::Error::custom("a word of the command is not UTF-8"))?.serialize(serializer)
 }
 
-/// What all runs of one command share.
+/// The data that all runs of one command share.
 pub(super) struct Shared<'a> {
     pub(super) context: &'a Context,
     pub(super) models: Arc<Models>,
@@ -156,7 +156,7 @@ impl Wish {
         let task = Task {
             id,
             name: self.name,
-            // If the wish cannot be serialised, the run cannot be resumed later; it can still start.
+            // If the options cannot be serialised, the run cannot be resumed later, but it can start.
             asked: asked.and_then(|asked| serde_json::to_string(&asked).ok()),
             taken_up: None,
             agent,
@@ -181,8 +181,7 @@ impl Wish {
         Ok(task)
     }
 
-    /// Returns the same wish with absolute paths and the prompt's text, so that the run can be resumed from any
-    /// folder.
+    /// Returns the options with absolute paths and the prompt's text, so that the run can be resumed from any folder.
     fn absolute(&self, folder: &Path, transcripts: &Path, prompt: Option<String>) -> Option<Self> {
         let absolute = |path: &Path| std::path::absolute(path).ok();
         Some(Self {
@@ -198,8 +197,8 @@ impl Wish {
     fn prompt(&self, context: &Context, command: &[OsString]) -> Result<Option<String>, CommandError> {
         let prompt = match (&self.prompt, &self.prompt_file) {
             (Some(_), Some(_)) => {
-                let message = "there are a prompt and a file with a prompt";
-                return Err(CommandError::input("usage", message, "Leave one of them out."));
+                let message = "both a prompt and a prompt file are given";
+                return Err(CommandError::input("usage", message, "Omit one of them."));
             }
             (Some(prompt), None) => Some(prompt.clone()),
             (None, Some(path)) => Some(Input::open_file(path, context.terminal)?.written_text()?),
@@ -208,7 +207,7 @@ impl Wish {
         let is_wanted =
             command.iter().any(|word| word.to_str().is_some_and(|word| word.contains("{prompt}")));
         if is_wanted && prompt.is_none() {
-            let message = "the command has a place for a prompt, and no prompt is given";
+            let message = "the command contains {prompt}, but no prompt is given";
             return Err(CommandError::input("usage", message, "Give it with --prompt or --prompt-file."));
         }
         Ok(prompt)
@@ -216,17 +215,17 @@ impl Wish {
 }
 
 fn missing(what: &str, option: &str) -> CommandError {
-    let hint = format!("Say it as `{what}` in the file, or for all of its runs with `{option}`.");
-    CommandError::input("usage", format!("no {what} is named"), hint)
+    let hint = format!("Set `{what}` in the file, or use `{option}` for all of its runs.");
+    CommandError::input("usage", format!("{what} is missing"), hint)
 }
 
 /// Checks the folder and the artifact.
 ///
-/// If the artifact cannot be created, the agent would be sent back until no attempt is left.
+/// If the artifact could not be created, the agent would retry until no attempt is left.
 fn check_places(folder: &Path, artifact: &Path) -> Result<(), CommandError> {
     let refuse = |what: String, hint: &str| Err(CommandError::input("usage", what, hint));
     if !folder.is_dir() {
-        return refuse(format!("`{}` is no folder", folder.display()), "Name a folder that is there.");
+        return refuse(format!("`{}` is not a folder", folder.display()), "Name an existing folder.");
     }
     let path = folder.join(artifact);
     if path.is_dir() || artifact.as_os_str().is_empty() {
@@ -234,14 +233,14 @@ fn check_places(folder: &Path, artifact: &Path) -> Result<(), CommandError> {
     }
     match path.parent() {
         Some(parent) if !parent.is_dir() => refuse(
-            format!("the artifact `{}` is to be in a folder that is not there", artifact.display()),
-            "Make the folder first, or check the path.",
+            format!("the folder of the artifact `{}` does not exist", artifact.display()),
+            "Create the folder first, or check the path.",
         ),
         _ => Ok(()),
     }
 }
 
-/// Returns the named agent, or the one known by its program. Its command must print events that can be read.
+/// Returns the named agent, or the agent of a known program. Its command must print readable events.
 fn agent(named: Option<AgentChoice>, command: &[OsString]) -> Result<Agent, CommandError> {
     let known = command.first().map_or(Agent::Plain, Task::agent_of);
     let agent = named.map_or(known, Agent::from);
@@ -249,9 +248,9 @@ fn agent(named: Option<AgentChoice>, command: &[OsString]) -> Result<Agent, Comm
         None => Ok(agent),
         Some(words) => Err(CommandError::input(
             "usage",
-            format!("the command of `{}` prints no events that could be read", agent.name()),
+            format!("the command of `{}` does not print events in a readable format", agent.name()),
             format!(
-                "Add `{words}` to it, or say `--agent plain`: then nothing but its end and the artifact counts."
+                "Add `{words}` to it, or use `--agent plain`: then only its exit and the artifact count."
             ),
         )),
     }

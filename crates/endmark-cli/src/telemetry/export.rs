@@ -31,25 +31,26 @@ use crate::client::Client;
 /// Additional certificate authorities for the collector, besides the system's.
 const CERTIFICATE: &str = "OTEL_EXPORTER_OTLP_CERTIFICATE";
 
-/// More than a collector needs. The exporter's own timeout (`OTEL_EXPORTER_OTLP_TIMEOUT`) ends before it.
+/// Longer than a collector needs. The exporter's own timeout (`OTEL_EXPORTER_OTLP_TIMEOUT`) ends earlier.
 const CALL_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Time limit for sending the last spans at the end.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Collects spans, and sends them until it is dropped.
+/// Collects spans and exports them until it is dropped.
 pub(crate) struct Traces {
     provider: SdkTracerProvider,
     runtime: Option<Runtime>,
 }
 
 impl Traces {
-    /// Starts collecting if the environment asks for it.
+    /// Starts collecting if environment variables request it.
     pub(crate) fn start(environment: &Environment) -> Result<Option<Self>, CommandError> {
         let Some(endpoint) = asked(environment)? else { return Ok(None) };
         let unusable = |error: String| {
             let message = format!("traces cannot be sent to `{endpoint}`: {error}");
-            let hint = "OTEL_EXPORTER_OTLP_ENDPOINT=http://HOST:4318 is what a collector listens on.";
+            let hint =
+                "Set OTEL_EXPORTER_OTLP_ENDPOINT to the address of a collector, as in http://HOST:4318.";
             CommandError::input("unusable_telemetry", message, hint)
         };
         let address: BaseUrl = endpoint.parse().map_err(|error| unusable(format!("{error}")))?;

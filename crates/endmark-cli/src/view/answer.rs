@@ -19,9 +19,9 @@ pub(crate) fn to_data(data: &impl Serialize) -> Result<Value, CommandError> {
 /// The result of a command.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// An answer that is still to be shown, in the requested form.
+    /// An answer that must still be shown, in the requested form.
     Answer(Box<Answer>),
-    /// The answers are on standard output already.
+    /// The answers are already on standard output.
     Streamed(Exit),
 }
 
@@ -31,7 +31,7 @@ impl From<Answer> for Outcome {
     }
 }
 
-/// An answer that is still to be shown.
+/// An answer that must still be shown.
 #[derive(Debug)]
 pub(crate) struct Answer {
     /// The `data` of the envelope (EN-1).
@@ -53,7 +53,7 @@ pub(crate) struct Answer {
 #[derive(Debug)]
 pub(crate) struct ListInPages {
     pub(crate) list: FieldPath,
-    /// The identity of the request, so that the cursor of another request is rejected.
+    /// The identity of the request. A cursor of another request is rejected.
     pub(crate) asked: Vec<OsString>,
     /// The cursor from the previous page, or `None` for the first page.
     pub(crate) cursor: Option<String>,
@@ -68,7 +68,7 @@ pub(crate) struct Refusal {
 }
 
 impl Answer {
-    /// A positive answer. Its data is Endmark's own, so no upstream can have cut it.
+    /// A positive answer. Its data comes from Endmark itself, so no upstream can have cut it.
     pub(crate) fn yes(data: Value, text: impl Into<String>) -> Self {
         Self {
             data,

@@ -25,7 +25,7 @@ pub(crate) fn text(rows: &[LogRow], layout: Layout) -> String {
     layout.lines(COLUMNS, rows.iter().map(cells)).join("\n") + "\n"
 }
 
-/// Returns the notes below the table: which rows led to no continuation request, why, and what would change that.
+/// Returns the notes below the table: which replies were not continued, why, and how to change that.
 ///
 /// Each reason appears once.
 pub(crate) fn reasons(rows: &[LogRow]) -> String {
@@ -39,7 +39,7 @@ pub(crate) fn reasons(rows: &[LogRow]) -> String {
     }
     let line = |(reason, ids): &(NotAsked, Vec<String>)| {
         format!(
-            "\nNothing was asked for {}: {}.\nTo change that, {}.\n",
+            "\nNo continuation was requested for {}: {}.\nTo change that, {}.\n",
             ids.join(", "),
             reason.because,
             reason.remedy

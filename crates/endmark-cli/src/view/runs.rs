@@ -23,16 +23,16 @@ const COLUMNS: [Column<'static>; 7] = [
     Column::text("reason"),
 ];
 
-/// What it answers.
+/// The answer of `runs`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report {
-    /// The newest first.
+    /// The runs, the newest first.
     pub(crate) runs: Vec<AgentRun>,
-    /// What happened, where one run is asked for: `runs show`.
+    /// The events of the run; only with `runs show`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) events: Option<Vec<RunEventReport>>,
-    /// Where what the agent printed is kept, if it is: `runs show`.
+    /// The folder with the agent's output, if it exists; only with `runs show`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) output_folder: Option<String>,
 }
@@ -80,8 +80,7 @@ fn cells(run: &AgentRun) -> [Cell; 7] {
     ]
 }
 
-/// Shows the largest call relative to the model's limit, as a bar and as a percentage, which is readable without the
-/// bar.
+/// Shows the largest call relative to the model's limit, as a bar and a percentage.
 fn bar(run: &AgentRun) -> String {
     let (Some(largest), Some(limit)) = (run.largest_call_tokens, run.limit_tokens.filter(|limit| *limit > 0))
     else {

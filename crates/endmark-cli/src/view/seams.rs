@@ -1,10 +1,10 @@
-//! Seams between the parts of a reply, as reported in answers.
+//! Seams between the parts of a reply, as shown in answers.
 
 use endmark_envelope::Warning;
 use endmark_recovery::Seam;
 use serde::Serialize;
 
-/// Warning code: bytes of a part are missing in the result.
+/// Warning code for omitted bytes.
 pub(crate) const LEFT_OUT: &str = "LEFT_OUT";
 
 /// Returns a warning for each seam at which bytes were dropped.
@@ -15,7 +15,7 @@ pub(crate) fn left_out(seams: &[Seam]) -> impl Iterator<Item = Warning> {
         let (count, place, style) = (seam.dropped_bytes, seam.at, seam.style.name());
         Warning::notice(
             LEFT_OUT,
-            format!("{count} bytes are left out at the seam at byte {place} ({style}): {shown}{more}"),
+            format!("{count} bytes are omitted at the seam at byte {place} ({style}): {shown}{more}"),
         )
     })
 }
@@ -26,7 +26,7 @@ pub(crate) struct SeamReport {
     at: usize,
     style: &'static str,
     dropped_bytes: usize,
-    /// The beginning of those bytes, at most 80 characters.
+    /// The beginning of the omitted bytes, at most 80 characters.
     #[serde(skip_serializing_if = "String::is_empty")]
     dropped: String,
     confidence: f64,

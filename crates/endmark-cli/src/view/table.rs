@@ -5,7 +5,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::view::paint::{Paint, Painter};
 
-/// Maximum cell width in terminal columns: a longer cell, such as a model name, would push all others out of sight.
+/// Maximum cell width in terminal columns, because a long cell such as a model name would displace all others.
 const CELL_LIMIT_COLUMNS: usize = 64;
 /// Minimum width of a shortened column, however narrow the terminal is.
 const COLUMN_MIN_COLUMNS: usize = 7;
@@ -92,7 +92,7 @@ impl Layout {
         let mut used = 0;
         for (number, (cell, (column, width))) in row.iter().zip(columns.iter().zip(widths)).enumerate() {
             let gap = if number == 0 { "" } else { GAP };
-            // A terminal that is too narrow even for the shortened columns shows only the first ones.
+            // If even the shortened columns do not fit, only the first ones are shown.
             let room = self.width.map_or(*width, |all| (*width).min(all.saturating_sub(used + gap.len())));
             if room == 0 {
                 break;
@@ -113,7 +113,7 @@ impl Layout {
     }
 }
 
-/// Shrinks the widest column that may be shortened, until the table fits or no column can shrink further.
+/// Narrows the widest column that may be shortened, until the table fits or no column can become narrower.
 fn fit(widths: &mut [usize], columns: &[Column<'_>], width: usize) {
     let gaps = GAP.len() * widths.len().saturating_sub(1);
     let mut surplus = (widths.iter().sum::<usize>() + gaps).saturating_sub(width);
@@ -128,7 +128,7 @@ fn fit(widths: &mut [usize], columns: &[Column<'_>], width: usize) {
     }
 }
 
-/// Shortens the text to at most `width` columns, and marks an omitted end with `…`.
+/// Shortens the text to at most `width` columns, and marks the omitted end with `…`.
 fn shortened(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! Output routing: answers go to standard output, everything else to standard error.
+//! Routes output: answers go to standard output, everything else to standard error.
 
 mod json_output;
 
@@ -52,8 +52,8 @@ impl Terminal {
         if self.json {
             let document = answer.document(duration)?;
             let exit = Exit::of_code(document.exit_code());
-            // A signal handler may be answering instead; then this only waits for the process to end. Claim the right
-            // to answer before locking standard output, or both would deadlock.
+            // If a signal handler is answering, this waits until the process ends. Claim the right to answer before locking
+            // standard output, or both would deadlock.
             let _right = AnswerRight::claim_or_wait();
             return written(document.write_to(&mut JsonOutput::new(io::stdout().lock())), exit);
         }
@@ -66,8 +66,8 @@ impl Terminal {
         output.write_all(text.as_bytes()).and_then(|()| output.flush()).map_err(CommandError::Write)?;
         for warning in &answer.warnings {
             let field = warning.field.as_ref().map(|field| format!("`{field}`: ")).unwrap_or_default();
-            // A marker in the text may have had no room for the handle.
-            let way = warning.handle.as_ref().map(|handle| format!("; all of it: `endmark read {handle}`"));
+            // The marker in the text may have been too short for the handle.
+            let way = warning.handle.as_ref().map(|handle| format!("; full output: `endmark read {handle}`"));
             self.warn(&format!("{field}{}{}", warning.message, way.unwrap_or_default()));
         }
         if let Some(refusal) = answer.refusal.as_ref().filter(|refusal| !refusal.is_in_text) {
@@ -82,10 +82,10 @@ impl Terminal {
         if exit == Exit::Success {
             return exit;
         }
-        // If an answer was only partly written, a second one after it would make things worse.
+        // After a partly written answer, a second one would make the output worse.
         let is_output_lost = matches!(error, CommandError::Write(_) | CommandError::Partial(_));
         if !self.json || is_output_lost {
-            // The user who pressed the key knows already.
+            // The user who pressed the key already knows.
             if exit != Exit::Interrupted {
                 self.complain(&error.body());
             }
@@ -109,7 +109,7 @@ impl Terminal {
         }
     }
 
-    /// Warns of a problem that did not stop the command, unless quiet or already in the envelope.
+    /// Shows a warning, unless quiet or already in the envelope.
     pub(crate) fn warn(self, message: &str) {
         match self.quiet {
             true => {}
@@ -144,10 +144,10 @@ pub(crate) fn lines() -> Option<usize> {
     (size.ws_row > 0).then(|| size.ws_row.into())
 }
 
-/// Returns how the process ends after an envelope was written, or failed to be.
+/// Returns the exit code after an envelope was written, or could not be written.
 ///
-/// A reader that closed before the first byte wanted nothing, which is not an error. A reader with a partial envelope
-/// must not take it for an answer (EN-1).
+/// A reader that closed before the first byte does not want the envelope, which is not an error. A reader must not
+/// take a partial envelope for an answer (EN-1).
 fn written(result: Result<(), WriteError>, exit: Exit) -> Result<Exit, CommandError> {
     match result {
         Ok(()) => Ok(exit),
@@ -159,7 +159,7 @@ fn written(result: Result<(), WriteError>, exit: Exit) -> Result<Exit, CommandEr
 /// Prepares a text for a terminal.
 ///
 /// Only newlines, tabs and the colours of a [`Painter`] keep their effect. The text ends with a newline, so that the
-/// prompt starts on its own line.
+/// prompt starts on a new line.
 fn at_terminal(text: &str) -> String {
     let mut shown = in_colours(text);
     if !shown.is_empty() && !shown.ends_with('\n') {
@@ -186,7 +186,7 @@ fn in_colours(text: &str) -> String {
     shown
 }
 
-/// Asks the user a question, even if progress is disabled.
+/// Asks the user a question, even in quiet mode.
 pub(crate) fn ask(question: &str) {
     say(question);
 }

@@ -267,16 +267,16 @@ fn one_that_prints_without_end_has_the_word_of_the_limit_that_ended_it() {
 fn what_cannot_be_used_is_said_before_anything_is_started() {
     let place = place("agent.sh", "touch started\n").with_file("none.yaml", "");
     for (options, command, said) in [
-        (&["--max-time", "0s"][..], &["./agent.sh"][..], "no span of time"),
+        (&["--max-time", "0s"][..], &["./agent.sh"][..], "is not a time span"),
         (&["--max-attempts", "0"], &["./agent.sh"], "0 is not in"),
-        (&["--max-usd", "0"], &["./agent.sh"], "no amount"),
-        (&["--silence", "x"], &["./agent.sh"], "no span of time"),
-        (&[], &["./agent.sh", "{prompt}"], "a place for a prompt"),
-        (&["--agent", "claude"], &["./agent.sh"], "prints no events"),
+        (&["--max-usd", "0"], &["./agent.sh"], "is not a valid amount"),
+        (&["--silence", "x"], &["./agent.sh"], "is not a time span"),
+        (&[], &["./agent.sh", "{prompt}"], "no prompt is given"),
+        (&["--agent", "claude"], &["./agent.sh"], "does not print events"),
         (&["--template", "none.yaml"], &["./agent.sh"], ""),
         (&["--events", "no/such/folder"], &["./agent.sh"], "cannot write events"),
         (&["--artifact", "."], &["./agent.sh"], "is a folder"),
-        (&["--artifact", "no/report.md"], &["./agent.sh"], "a folder that is not there"),
+        (&["--artifact", "no/report.md"], &["./agent.sh"], "does not exist"),
     ] {
         let ran = supervise(&place, options, command);
         assert_eq!(ran.code, 2, "{options:?}: {}", ran.output);
@@ -287,7 +287,7 @@ fn what_cannot_be_used_is_said_before_anything_is_started() {
     let envelope = ran.envelope();
     assert_eq!((ran.code, &run_of(&envelope)["state"]), (3, &Value::from("failed")));
     assert!(
-        envelope["error"]["message"].as_str().unwrap().contains("there is no command `./nowhere`"),
+        envelope["error"]["message"].as_str().unwrap().contains("the command `./nowhere` was not found"),
         "{envelope}"
     );
     assert_eq!(run_of(&envelope)["attempt"], 0);

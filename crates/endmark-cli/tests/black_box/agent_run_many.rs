@@ -125,7 +125,7 @@ fn a_file_with_a_fault_starts_nothing_and_its_line_is_named() {
         (
             "[[run]]\ntemplate = \"criteria.yaml\"\nartifact = \"no/a.md\"\ncommand = [\"./agent.sh\"]\n",
             6,
-            "a folder that is not there",
+            "does not exist",
         ),
         (
             "[[run]]\ntemplate = \"criteria.yaml\"\nartifact = \"a.md\"\nmax_time = \"0s\"\ncommand = [\"./agent.sh\"]\n",

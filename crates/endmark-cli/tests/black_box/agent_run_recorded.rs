@@ -134,7 +134,7 @@ fn a_run_of_our_own_is_not_reported_from_elsewhere_and_shows_where_its_output_is
         "./agent.sh",
     ];
     let ran = place.run(&words);
-    assert_eq!(ran.output.matches("hat the agent printed: ").count(), 1, "{}", ran.output);
+    assert_eq!(ran.output.matches("Output of the agent: ").count(), 1, "{}", ran.output);
     assert!(ran.output.contains("report.md:3:1 placeholder"), "{}", ran.output);
     let shown = place.run(&["runs", "show", "run_"]);
     assert!(

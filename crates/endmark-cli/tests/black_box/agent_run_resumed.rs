@@ -74,7 +74,7 @@ fn a_killed_run_goes_on_in_its_session_with_what_it_had() {
     assert!(fs::read_to_string(place.path().join("arguments")).unwrap().contains("--resume\nours\n"));
     let again = place.run(&["runs", "resume", &id]);
     assert_eq!(again.code, 2);
-    assert!(again.errors.contains("cannot be taken up"), "{}", again.errors);
+    assert!(again.errors.contains("cannot be resumed"), "{}", again.errors);
 }
 
 #[test]

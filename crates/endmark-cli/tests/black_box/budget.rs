@@ -62,7 +62,7 @@ fn a_session_is_closed_survives_a_kill_and_goes_on_when_it_is_raised() {
         assert_eq!(too_much.code, 2);
         assert!(too_much.errors.contains("Add at most 1152921504606796476 tokens."), "{}", too_much.errors);
         let doctor = place.run(&["doctor", "--json"]);
-        assert!(doctor.output.contains("its budgets and sums add up"), "{}", doctor.output);
+        assert!(doctor.output.contains("its budgets and sums are consistent"), "{}", doctor.output);
         assert_eq!(served.end("-TERM").0, Some(0));
     });
 }
@@ -84,5 +84,5 @@ fn what_cannot_be_a_budget_is_an_error_that_says_what_can() {
         "endmark.toml",
         "[budget]\nsession_tokens = 0\nday_usd = 2.50\nzone = \"Europe/Berlin\"\n",
     );
-    assert_eq!(place.run(&["config", "check"]).code, 0, "0 is no budget");
+    assert_eq!(place.run(&["config", "check"]).code, 0, "0 means no budget");
 }

@@ -150,9 +150,7 @@ fn a_batch_answers_each_line_and_goes_on_behind_a_bad_one() {
         "{}",
         lines[1]
     );
-    assert!(
-        lines[2]["error"]["message"].as_str().unwrap().contains("there is no wire format `smoke_signals`")
-    );
+    assert!(lines[2]["error"]["message"].as_str().unwrap().contains("unknown wire format `smoke_signals`"));
     assert_eq!(lines[3]["id"], Value::Null);
     assert!(run.output.ends_with("}\n") && run.output.contains("\"request\":{\"messages\":[],\"seed\":1e2}"));
 }
@@ -164,7 +162,7 @@ fn a_conversation_that_nests_too_deep_to_be_shown_is_bad_input() {
     let run =
         Place::new().with_file("deep.json", &request).run(&["compact", "--for", "openai_chat", "deep.json"]);
     assert_eq!(run.code, 2, "{}", run.errors);
-    assert!(run.errors.contains("nests deeper") && !run.errors.contains("bug"), "{}", run.errors);
+    assert!(run.errors.contains("is nested too deeply") && !run.errors.contains("bug"), "{}", run.errors);
 }
 
 #[test]

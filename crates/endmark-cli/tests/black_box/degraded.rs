@@ -123,7 +123,7 @@ fn calls_made_while_the_store_fails_are_charged_to_their_budgets() {
         let budget = &reader.budgets().unwrap()[0];
         assert_eq!((calls.len(), budget.spent, budget.held), (2, taken.sum(), 0));
         let doctor = || running.place.run(&["doctor"]);
-        assert!(doctor().output.contains("its budgets and sums add up"), "{}", doctor().output);
+        assert!(doctor().output.contains("its budgets and sums are consistent"), "{}", doctor().output);
         let sql = "DELETE FROM budget_entries WHERE request_id = (SELECT max(request_id) FROM usage);
             UPDATE budgets SET spent = (SELECT sum(spent) FROM budget_entries);";
         assert!(Command::new("sqlite3").arg(running.place.store()).arg(sql).status().unwrap().success());

@@ -508,7 +508,7 @@ fn a_cut_text_is_closed_on_standard_output_and_what_is_unfinished_is_named_besid
     assert_eq!((whole.code, whole.output.as_str(), whole.errors.as_str()), (0, " [1, 2.50]\n", ""));
     let number = place.run_with_input(&["detect", "--complete", "--format", "json"], "12");
     assert_eq!((number.code, number.output.as_str()), (0, "12"));
-    assert_eq!(number.errors, "warning: whole, but the number at its end may go on\n");
+    assert_eq!(number.errors, "warning: whole, but the number at its end may continue\n");
 }
 
 #[test]
@@ -626,7 +626,7 @@ fn a_detector_is_kept_between_two_runs() {
     let place = Place::new().with_file("foreign", "{\"version\": 1, \"machine\": {\"Text\": {}}}");
     let foreign = place.run_with_input(&["detect", "--state", "foreign"], "");
     assert_eq!(foreign.code, 2);
-    assert!(foreign.errors.contains("is no saved detector"), "{}", foreign.errors);
+    assert!(foreign.errors.contains("is not a saved detector"), "{}", foreign.errors);
     assert_eq!(place.run_with_input(&["detect", "--state", "missing"], "").code, 2);
     assert_eq!(place.run_with_input(&["detect", "--save-state", "kept"], "[1").code, 1);
     let other = place.run_with_input(&["detect", "--state", "kept", "--format", "json"], "]");

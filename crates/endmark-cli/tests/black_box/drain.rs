@@ -77,7 +77,7 @@ fn while_it_stops_it_says_so_and_begins_nothing() {
         let mut served = Served::start(&place, &["--upstream", &upstream.base_url()]);
         let open = chat(&served).send().await;
         served.signal("-TERM");
-        served.says("Letting replies under way end");
+        served.says("Waiting for active replies to end");
         let ready = loop {
             let ready = Request::get(served.address, "/endmark/readyz").send().await.read().await;
             if ready.status != 200 {

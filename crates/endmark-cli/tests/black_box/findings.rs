@@ -263,7 +263,7 @@ fn merging_makes_nothing_whole() {
 #[test]
 fn what_cannot_be_read_and_what_does_not_fit_say_what_to_do() {
     let place = Place::new();
-    for (file, hint) in [("nofile", "standard input, which `-` names"), (".", "`./*.txt`")] {
+    for (file, hint) in [("nofile", "`-` reads a result from standard input"), (".", "`./*.txt`")] {
         let run = place.run(&["findings", "check", file]);
         assert!(run.code == 2 && run.errors.contains(hint), "{}", run.errors);
     }

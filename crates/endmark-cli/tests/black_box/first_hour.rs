@@ -37,10 +37,10 @@ fn a_gateway_on_every_address_names_one_that_works_and_an_address_needs_no_port(
     let place = Place::new();
     let mut served = Served::start(&place, &["--listen", "0.0.0.0:0", "--upstream", NOWHERE]);
     assert!(served.address.ip().is_loopback(), "{}", served.address);
-    served.says("From other machines it is http://");
-    let pages = served.says("See them with");
-    assert!(!pages.contains("/endmark/"), "the pages are closed there: {pages}");
-    served.says("the pages are closed");
+    served.says("Other machines reach it at http://");
+    let pages = served.says("List them with");
+    assert!(!pages.contains("/endmark/"), "the pages are disabled there: {pages}");
+    served.says("the pages are disabled");
     let mut stream = TcpStream::connect(served.address).unwrap();
     stream
         .write_all(b"GET /endmark/healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")

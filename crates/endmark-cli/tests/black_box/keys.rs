@@ -87,9 +87,9 @@ fn what_cannot_be_a_key_is_an_error_that_says_what_can() {
         (&["add", "a"][..], "already"),
         (&["add", "a b"], "letters, digits"),
         (&["add", "b", "--models", " "], "no model's name"),
-        (&["add", "b", "--budget-tokens", "-5"], "is no budget"),
-        (&["add", "b", "--budget-usd", "-0.5"], "is no budget"),
-        (&["add", "b", "--budget-usd", "much"], "is no budget"),
+        (&["add", "b", "--budget-tokens", "-5"], "is not a budget"),
+        (&["add", "b", "--budget-usd", "-0.5"], "is not a budget"),
+        (&["add", "b", "--budget-usd", "much"], "is not a budget"),
         (&["add", "b", "--until", "2020-01-01"], "is over"),
         (&["add", "b", "--until", "2027-02-30"], "no day"),
         (&["add", "b", "--per", "year"], "possible values"),
@@ -105,7 +105,7 @@ fn what_cannot_be_a_key_is_an_error_that_says_what_can() {
         assert!(run.errors.contains(said), "{arguments:?}: {}", run.errors);
     }
     let made = place.run(&["keys", "add", "free", "--budget-tokens", "0"]);
-    assert_eq!(made.code, 0, "0 is no budget: {}", made.errors);
+    assert_eq!(made.code, 0, "0 means no budget: {}", made.errors);
     let listed = place.run(&["keys", "list"]).output;
     assert!(listed.contains("free  valid  all models  no budget of its own"), "{listed}");
 }
@@ -127,7 +127,7 @@ fn a_place_of_a_key_is_free_again_after_the_gateway_was_killed() {
         let secret = place.run(&typed).output.trim_end().to_owned();
         let listed = place.run(&["keys", "list"]).output;
         assert!(
-            listed.contains("no budget of its own  1000 requests/min  500000 tokens/min  1 at once"),
+            listed.contains("no budget of its own  1000 requests/min  500000 tokens/min  1 in parallel"),
             "{listed}"
         );
         let listed = place.run(&["keys", "list", "--json"]).envelope();

@@ -164,7 +164,7 @@ async fn left_cut(mode: &str) -> (String, serde_json::Value) {
     let table = place.run(&["log"]).output;
     let columns: Vec<&str> = table.lines().nth(1).unwrap().split_whitespace().collect();
     assert_eq!((told.as_str(), columns[3]), ("cut", "cut"), "the client's word for it: {table}");
-    assert!(table.contains("\nNothing was asked for 1: the "), "the list says why: {table}");
+    assert!(table.contains("\nNo continuation was requested for 1: the "), "the list says why: {table}");
     let shown = place.run(&["log", "show", &id]);
     let row = place.run(&["log", "show", &id, "--json"]).envelope()["data"]["rows"][0].clone();
     (shown.output, row)

@@ -208,10 +208,10 @@ fn a_server_that_dies_leaves_no_request_without_an_answer() {
     }
     let none = place.run(&["mcp", "wrap", "--", "no-such-server"]);
     assert_eq!(none.code, 3);
-    assert!(none.errors.contains("there is no command `no-such-server`"), "{}", none.errors);
+    assert!(none.errors.contains("the command `no-such-server` was not found"), "{}", none.errors);
 
     let message = place.run(&["mcp", "wrap", "--json", "--", "x"]).output;
-    assert!(message.contains("has no room for an envelope"), "{message}");
+    assert!(message.contains("cannot contain an envelope"), "{message}");
 }
 
 #[test]

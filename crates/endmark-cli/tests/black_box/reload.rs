@@ -61,7 +61,7 @@ fn a_wrong_file_changes_nothing_and_is_told_precisely() {
         ] {
             std::fs::write(place.path().join("endmark.toml"), configuration(&upstream, more)).unwrap();
             served.signal("-HUP");
-            let said = served.says("the one before stays");
+            let said = served.says("the old one stays");
             assert!(said.contains(why), "{more:?}: {said}");
             assert_eq!(ask(&served).await, "as before");
         }
@@ -79,8 +79,8 @@ fn a_file_without_the_upstreams_that_were_there_changes_nothing() {
         for file in ["", "# later\n", "[limits]\nconnections = 9\n"] {
             std::fs::write(place.path().join("endmark.toml"), file).unwrap();
             served.signal("-HUP");
-            let said = served.says("the one before stays");
-            assert!(said.contains("names no upstream any more"), "{file:?}: {said}");
+            let said = served.says("the old one stays");
+            assert!(said.contains("no longer has an upstream"), "{file:?}: {said}");
             assert_eq!(ask(&served).await, "as before");
         }
         assert_eq!(served.end("-TERM").0, Some(0));
@@ -99,7 +99,7 @@ fn what_cannot_be_changed_while_it_serves_is_said() {
         let said = served.says("until the next start");
         let (folder, before) = (place.path().display(), place.store());
         let expected =
-            format!("`store` is `sqlite:{folder}/other.db` now and stays `sqlite:{}`", before.display());
+            format!("`store` changed to `sqlite:{folder}/other.db`, but stays `sqlite:{}`", before.display());
         assert!(said.contains(&expected), "{said}");
         assert_eq!(ask(&served).await, "here");
     });

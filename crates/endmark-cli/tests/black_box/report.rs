@@ -62,7 +62,7 @@ fn what_was_watched_and_what_was_resumed_are_told_apart() {
         let in_dollars = format!("In US dollars: {}.", &usd[..8]);
         for words in [
             &in_dollars,
-            "4 replies looked at",
+            "4 replies checked",
             "3 were cut (75.0 %)",
             "Spent on recovery",
             "2 replies that were left cut",

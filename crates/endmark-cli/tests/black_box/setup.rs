@@ -92,7 +92,7 @@ fn a_file_that_was_not_there_goes_again() {
     assert_eq!(text(&place, ".env"), "OPENAI_BASE_URL=http://127.0.0.1:4141/v1\n");
     let mode = fs::metadata(place.path().join(".env")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    assert!(place.run(&["setup", "openai", "--undo"]).output.contains("was not there before"));
+    assert!(place.run(&["setup", "openai", "--undo"]).output.contains("did not exist before"));
     assert_eq!(files(&place, ""), Vec::<String>::new());
 }
 
@@ -198,7 +198,7 @@ fn of_a_file_that_somebody_changed_since_only_our_keys_go() {
     let place = place.with_file(OPENCODE_FILE, &touched);
     let undone = place.run(&["setup", "opencode", "--undo"]);
     assert_eq!(undone.code, 0, "{}", undone.errors);
-    assert!(undone.output.contains("Only Endmark's keys were taken back"), "{}", undone.output);
+    assert!(undone.output.contains("Only Endmark's keys were restored"), "{}", undone.output);
     let left = text(&place, OPENCODE_FILE);
     assert!(left.contains("\"light\"") && left.contains("// mine") && left.contains("[1,2]"), "{left}");
     assert!(!left.contains("endmark") && !left.contains("local-model"), "{left}");
@@ -211,11 +211,11 @@ fn a_file_that_was_edited_and_written_again_comes_back_with_the_edit() {
     assert_eq!(place.run(&OPENCODE_WRITE).code, 0);
     let touched = text(&place, OPENCODE_FILE).replace("\"dark\"", "\"light\"");
     let place = place.with_file(OPENCODE_FILE, &touched);
-    assert!(place.run(&OPENCODE_WRITE).output.contains("says it already"));
+    assert!(place.run(&OPENCODE_WRITE).output.contains("is already up to date"));
     let moved = place.run(&[&OPENCODE_WRITE[..], &["--url", "http://127.0.0.1:4999"]].concat());
     assert_eq!(moved.code, 0, "{}", moved.errors);
     assert!(text(&place, OPENCODE_FILE).contains("http://127.0.0.1:4999/v1"));
-    assert!(!moved.errors.contains("it went to"), "that was Endmark itself: {}", moved.errors);
+    assert!(!moved.errors.contains("the client used"), "that was Endmark itself: {}", moved.errors);
     let undone = place.run(&["setup", "opencode", "--undo"]);
     assert_eq!(undone.code, 0, "{}", undone.errors);
     let edited = OPENCODE.replace("\"dark\"", "\"light\"");
@@ -257,7 +257,7 @@ fn of_a_key_that_stands_there_twice_the_one_that_counts_is_written() {
     fs::create_dir_all(place.path().join(".claude")).unwrap();
     let place = place.with_file(".claude/settings.json", twice);
     let written = place.run(&["setup", "claude", "--write"]);
-    assert!(written.errors.contains("it went to http://x before"), "{}", written.errors);
+    assert!(written.errors.contains("the client used http://x before"), "{}", written.errors);
     let read: Value = serde_json::from_str(&text(&place, ".claude/settings.json")).unwrap();
     assert_eq!(read["env"]["ANTHROPIC_BASE_URL"], "http://127.0.0.1:4141");
     assert_eq!(place.run(&["setup", "claude", "--undo"]).code, 0);
@@ -273,7 +273,7 @@ fn without_its_record_a_file_loses_what_is_just_as_endmark_writes_it() {
     }
     let undone = place.run(&["setup", "opencode", "--undo", "--model", "local-model"]);
     assert_eq!(undone.code, 0, "{}", undone.errors);
-    assert!(undone.output.contains("without a record"), "{}", undone.output);
+    assert!(undone.output.contains("has no record"), "{}", undone.output);
     assert_eq!(jsonc(&text(&place, OPENCODE_FILE)), jsonc(OPENCODE));
 }
 
@@ -330,14 +330,18 @@ fn the_address_follows_from_the_configuration() {
     assert_eq!(unknown.code, 2);
     assert!(unknown.errors.contains("Did you mean `local`?"), "{}", unknown.errors);
     let versioned = place.run(&["setup", "openai", "--url", "http://g.example/v1"]);
-    assert!(versioned.code == 2 && versioned.errors.contains("without a version"), "{}", versioned.errors);
+    assert!(
+        versioned.code == 2 && versioned.errors.contains("without an API version"),
+        "{}",
+        versioned.errors
+    );
 }
 
 #[test]
 fn where_a_client_went_before_is_told_without_its_password() {
     let place = Place::new().with_file(".env", "OPENAI_BASE_URL=https://me:pass-word@corp.example/v1\n");
     let run = place.run(&["setup", "openai", "--write"]);
-    assert!(run.errors.contains("it went to https://***@corp.example/v1 before"), "{}", run.errors);
+    assert!(run.errors.contains("the client used https://***@corp.example/v1 before"), "{}", run.errors);
     assert!(!format!("{}{}", run.output, run.errors).contains("pass-word"));
     let again = Place::new().with_file(".env", "OPENAI_BASE_URL=https://me:pass-word@corp.example/v1\n");
     let envelope: Value = again.run(&["setup", "openai", "--write", "--json"]).envelope();
@@ -538,7 +542,7 @@ fn a_comment_behind_a_value_stays() {
         let place = Place::new().with_file(".env", original);
         assert_eq!(place.run(&["setup", "openai", "--write"]).code, 0);
         assert_eq!(text(&place, ".env"), written);
-        assert!(place.run(&["setup", "openai", "--write"]).output.contains("says it already"));
+        assert!(place.run(&["setup", "openai", "--write"]).output.contains("is already up to date"));
         assert_eq!(place.run(&["setup", "openai", "--undo"]).code, 0);
         assert_eq!(text(&place, ".env"), original);
     }

@@ -13,7 +13,7 @@ fn what_is_whole_stands_on_standard_output_and_nothing_else() {
     assert_eq!((run.code, run.output.as_str()), (0, "{\"city\": \"München\"}"));
     assert_eq!(
         run.errors,
-        "warning: 36 bytes are left out at the seam at byte 14 (preamble): Sure, here is the rest:\\n```json\\n\\n```\n"
+        "warning: 36 bytes are omitted at the seam at byte 14 (preamble): Sure, here is the rest:\\n```json\\n\\n```\n"
     );
     let envelope = place.run(&["stitch", "--json", "first", "rest"]).envelope();
     assert_eq!(envelope["data"]["outcome"], "whole");

@@ -117,7 +117,7 @@ fn a_place_that_cannot_be_read_is_explained() {
     let place = Place::new();
     for (from, to, part) in [
         ("one.db", "sqlite:b.db", "`one.db` does not say where the store is"),
-        ("env:MISSING", "sqlite:b.db", "the variable `MISSING` is not set"),
+        ("env:MISSING", "sqlite:b.db", "the environment variable `MISSING` is not set"),
         ("sqlite:a.db", "sqlite:b.db", "one of the two must be a SQLite store"),
     ] {
         let run = place.run(&["store", "copy", from, to]);

@@ -60,7 +60,7 @@ fn it_is_spoken_with_the_files_given_and_with_new_ones_after_a_signal() {
         assert!(ask(served.address, &second).await.is_err());
         put(&place, &second, &first_key);
         served.signal("-HUP");
-        assert!(served.says("the one before stays").contains("they do not belong together"));
+        assert!(served.says("the old one stays").contains("they do not belong together"));
         assert!(ask(served.address, &first).await.is_ok());
         put(&place, &second, &second_key);
         served.signal("-HUP");

@@ -181,7 +181,7 @@ fn what_is_summed_while_it_is_served_is_what_the_calls_come_to() {
         until("SELECT count(*) FROM usage WHERE is_summed = 0", "0").await;
         assert_eq!(asked(), before);
         let sound = place.run(&["doctor"]).output;
-        assert!(sound.contains("budgets and sums add up"), "{sound}");
+        assert!(sound.contains("budgets and sums are consistent"), "{sound}");
         assert_eq!(served.end("-TERM").0, Some(0));
 
         sql(
@@ -189,7 +189,7 @@ fn what_is_summed_while_it_is_served_is_what_the_calls_come_to() {
             "UPDATE usage_sums SET prompt = prompt + 1000 WHERE grain = 10 AND dimension = 'session'",
         );
         let doctor = place.run(&["doctor"]);
-        assert!(doctor.output.contains("are not what the calls of that day come to"), "{}", doctor.output);
+        assert!(doctor.output.contains("differ from the calls of that day"), "{}", doctor.output);
         sql(&place, "DELETE FROM usage_sums; DELETE FROM cut_sums; UPDATE usage SET is_summed = 0;");
         assert_eq!(asked(), before, "as the doctor says");
     });

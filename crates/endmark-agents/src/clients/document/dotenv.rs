@@ -3,7 +3,7 @@
 use super::{UnfitFile, Value};
 
 pub(super) struct Dotenv {
-    /// Lines with their breaks. A quoted value over several lines is one entry.
+    /// Lines with their line breaks. A quoted value over several lines is one entry.
     entries: Vec<String>,
 }
 
@@ -17,10 +17,10 @@ impl Dotenv {
         while let Some((number, line)) = lines.next() {
             let mut entry = line.to_owned();
             if let Some(quote) = left_open(line) {
-                // Readers disagree about where it ends.
+                // Readers disagree about the end of such a value.
                 let unclear = || {
                     UnfitFile::Unreadable(format!(
-                        "line {number}: it is not clear where the value ends that begins with {quote}"
+                        "line {number}: the end of the value that begins with {quote} is unclear"
                     ))
                 };
                 loop {
@@ -46,7 +46,7 @@ impl Dotenv {
         Some(Setting::of(self.entry(path)?)?.value.to_owned())
     }
 
-    /// Sets a name, and keeps what surrounds its value.
+    /// Sets a name, and keeps the text around its value.
     pub(super) fn set(&mut self, path: &[&str], value: &Value) {
         let Some(name) = path.last() else { return };
         let text = match value {
@@ -56,7 +56,7 @@ impl Dotenv {
         let known = self.entry(path).and_then(Setting::of);
         let exported = if known.as_ref().is_some_and(|known| known.is_exported) { "export " } else { "" };
         let comment = known.map(|known| known.comment).unwrap_or_default();
-        // Without quotes it would belong to the value.
+        // Without quotes the comment would become part of the value.
         let gap = if comment.starts_with('#') { " " } else { "" };
         let entry = format!("{exported}{name}={text}{gap}{comment}\n");
         self.put(path, entry);
@@ -93,7 +93,7 @@ impl Dotenv {
         self.entries.get(self.position(path)?).map(String::as_str)
     }
 
-    /// Returns the index of the last assignment of a name, as in a shell.
+    /// Returns the index of the last assignment of a name, which a shell would use.
     fn position(&self, path: &[&str]) -> Option<usize> {
         let name = path.last()?;
         self.entries.iter().rposition(|entry| Setting::of(entry).is_some_and(|setting| setting.name == *name))
@@ -104,9 +104,9 @@ impl Dotenv {
 struct Setting<'a> {
     is_exported: bool,
     name: &'a str,
-    /// Without its quotes.
+    /// The value without its quotes.
     value: &'a str,
-    /// What follows the value, with the blanks before it.
+    /// The text after the value, with the blanks before it.
     comment: &'a str,
 }
 
@@ -118,7 +118,7 @@ impl<'a> Setting<'a> {
     }
 }
 
-/// Returns whether a name is exported, the name, and everything after the `=`.
+/// Returns whether a name is exported, the name, and the text after the `=`.
 fn split(entry: &str) -> Option<(bool, &str, &str)> {
     let line = entry.trim_start();
     let exported = line.strip_prefix("export ");
@@ -143,15 +143,15 @@ fn bare(text: &str) -> (&str, &str) {
     (value.trim_start(), comment)
 }
 
-/// Returns the quote that a line opens and does not close.
+/// Returns a quote that the line opens but does not close.
 fn left_open(line: &str) -> Option<char> {
     let (quote, inside) = begun(split(line)?.2)?;
-    // A Windows path may end in what looks like an escaped quote.
+    // A Windows path may end with a backslash, which looks like an escaped quote.
     let is_closed = closing(inside, quote).is_some() || inside.ends_with(quote);
     (!is_closed).then_some(quote)
 }
 
-/// Returns the quote that begins a value, and what follows it.
+/// Returns the quote that begins a value, and the text after it.
 fn begun(text: &str) -> Option<(char, &str)> {
     let text = text.trim_start();
     QUOTES.into_iter().find_map(|quote| Some((quote, text.strip_prefix(quote)?)))

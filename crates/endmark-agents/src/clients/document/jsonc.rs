@@ -9,7 +9,7 @@ pub(super) struct Jsonc(CstRootNode);
 
 impl Jsonc {
     pub(super) fn parse(text: &str) -> Result<Self, UnfitFile> {
-        // Such files often have comments and trailing commas. The other freedoms of JSON5 would be guesses.
+        // Such files often have comments and trailing commas. Other JSON5 features would be guesses.
         let options = ParseOptions {
             allow_comments: true,
             allow_trailing_commas: true,
@@ -75,7 +75,7 @@ impl Jsonc {
         Ok(())
     }
 
-    /// Removes a key, and its parent tables that become empty.
+    /// Removes a key, and parent tables that become empty.
     pub(super) fn remove_empty(&mut self, path: &[&str]) {
         self.remove_up_to(path, |_| false);
     }
@@ -100,7 +100,7 @@ impl Jsonc {
         let mut table =
             self.0.object_value_or_create().ok_or_else(|| UnfitFile::NoTable("the whole file".to_owned()))?;
         for (index, name) in tables.iter().enumerate() {
-            // Of several equal names the library would take the first, and readers take the last.
+            // If names are equal, the library would take the first, but readers take the last.
             let found = find(&table, name);
             table = found
                 .map_or_else(|| table.object_value_or_create(name), |property| property.object_value())
@@ -125,7 +125,7 @@ impl Jsonc {
     }
 }
 
-/// Returns a value, texts without their quotes.
+/// Returns a value as text, without quotes.
 fn text_of(value: &CstNode) -> String {
     let text = value.as_string_lit().and_then(|text| text.decoded_value().ok());
     text.unwrap_or_else(|| value.to_string())

@@ -1,4 +1,4 @@
-//! Lists in a JSON document: appends and removes elements without touching others.
+//! Lists in a JSON document: appends and removes elements without changing others.
 
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode};
 use serde_json::Value;
@@ -10,12 +10,12 @@ use super::jsonc::Jsonc;
 pub struct Removal<'a> {
     /// The list within each element of the outer list.
     pub within: &'a str,
-    /// Selects the elements to remove. An outer element is removed with its last one.
+    /// Selects the elements to remove. An outer element without remaining elements is removed, too.
     pub is_removed: &'a dyn Fn(&Value) -> bool,
 }
 
 impl Jsonc {
-    /// Returns the elements of a list, or `None` without a list.
+    /// Returns the elements of a list, or `None` if there is no list.
     pub(super) fn list(&self, path: &[&str]) -> Option<Vec<Value>> {
         Some(self.array(path)?.elements().iter().filter_map(CstNode::to_serde_value).collect())
     }
@@ -30,7 +30,7 @@ impl Jsonc {
         Ok(())
     }
 
-    /// Removes elements from the lists in a list. Lists and tables that become empty are removed as well.
+    /// Removes elements from the inner lists. Lists and tables that become empty are removed, too.
     pub(super) fn remove_elements(&mut self, path: &[&str], removal: &Removal<'_>) {
         let Some(outer) = self.array(path) else { return };
         let mut has_removed = false;

@@ -62,7 +62,7 @@ fn what_cannot_be_read_is_refused_with_its_place() {
         let Err(UnfitFile::Unreadable(reason)) = Document::parse(syntax, text) else { panic!("{text}") };
         assert!(reason.contains(place), "{reason}");
     }
-    // Nesting is bounded, so that a file cannot bring the process down.
+    // Nesting is bounded, so that a file cannot overflow the stack.
     for (syntax, text) in
         [(Syntax::Jsonc, "[".repeat(100_000)), (Syntax::Toml, format!("a = {}", "[".repeat(100_000)))]
     {
@@ -144,7 +144,7 @@ fn jsonc() -> impl Strategy<Value = String> {
 fn values(text: &str) -> Option<serde_json::Value> {
     let options = jsonc_parser::ParseOptions::default();
     let root = jsonc_parser::cst::CstRootNode::parse(text, &options).ok()?;
-    // Without comments and trailing commas it is JSON.
+    // Without comments and trailing commas the text is JSON.
     let mut kept = String::new();
     for token in Plain::of(&root.value()?) {
         kept.push_str(&token);
@@ -152,7 +152,7 @@ fn values(text: &str) -> Option<serde_json::Value> {
     serde_json::from_str(&kept).ok()
 }
 
-/// A value written out again without trivia.
+/// Rewrites a value without comments and white space.
 struct Plain;
 
 impl Plain {
@@ -169,8 +169,7 @@ impl Plain {
 }
 
 proptest! {
-    /// In any file, setting a key changes that key and nothing else, and undoing it leaves the same
-    /// values and comments as before.
+    /// In any file, setting a key changes only that key, and undoing it restores the values and comments.
     #[test]
     fn nothing_else_changes(text in jsonc(), path in prop::collection::vec("[a-e]{1,2}|endmark", 1..4)) {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();

@@ -6,14 +6,14 @@ use super::{UnfitFile, Value, below};
 
 pub(super) struct Toml {
     document: DocumentMut,
-    /// Whether the last line had no line break; the library adds one.
+    /// Whether the last line had no line break, because the library adds one.
     is_open: bool,
 }
 
 impl Toml {
     pub(super) fn parse(text: &str) -> Result<Self, UnfitFile> {
         let document = text.parse().map_err(|error: toml_edit::TomlError| {
-            // Its first line has the position; the others draw it.
+            // The first line of the message has the position; the others only draw it.
             let text = error.to_string();
             let message = error.message();
             UnfitFile::Unreadable(match text.lines().next() {
@@ -101,7 +101,7 @@ impl Toml {
         }
         match table.get_mut(last) {
             Some(found) => {
-                // The comment after a value stays.
+                // Keeps the comment after a value.
                 if let (Some(old), Some(new)) = (found.as_value(), item.as_value_mut()) {
                     *new.decor_mut() = old.decor().clone();
                 }
@@ -127,7 +127,7 @@ impl Toml {
     }
 }
 
-/// Returns a value, texts without their quotes.
+/// Returns a value as text, without quotes.
 fn text_of(item: &Item) -> String {
     item.as_str().map_or_else(|| item.to_string().trim().to_owned(), str::to_owned)
 }

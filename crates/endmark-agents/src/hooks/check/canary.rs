@@ -1,4 +1,4 @@
-//! Events with a canary, and where it must return.
+//! Events with a canary, and the checks that it is in the output.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,18 +13,18 @@ use tokio::time::timeout;
 
 use crate::hooks::agent::{HookAgent, HookKind};
 
-/// Agents wait less for hooks.
+/// Longer than agents wait for hooks.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The line that must not be lost.
+/// The text that must be in the output.
 const CANARY: &str = "canary-e7d1";
 /// More rows than any sensible limit of a hook.
 const ROWS: usize = 60_000;
 const SESSION: &str = "endmark-doctor";
 
-/// Runs the command with its agent's events. Returns what came back, or why that is wrong. Its records go to a
-/// temporary folder.
+/// Runs the command with an event of its agent, and its records in a temporary folder. Returns the finding, or the
+/// error.
 pub(super) async fn fly(agent: HookAgent, kind: HookKind, command: &str) -> Result<String, String> {
-    let folder = tempfile::tempdir().map_err(|error| format!("cannot be tried: {error}"))?;
+    let folder = tempfile::tempdir().map_err(|error| format!("cannot be tested: {error}"))?;
     match kind {
         HookKind::Tool => tool(agent, command, &folder).await,
         HookKind::Stop => stop(agent, command, &folder).await,
@@ -33,7 +33,7 @@ pub(super) async fn fly(agent: HookAgent, kind: HookKind, command: &str) -> Resu
     }
 }
 
-/// A long output with one error row in its middle.
+/// Tests a long output with one error row in its middle.
 async fn tool(agent: HookAgent, command: &str, folder: &TempDir) -> Result<String, String> {
     let mut output = String::new();
     for row in 0..ROWS {
@@ -62,19 +62,19 @@ async fn tool(agent: HookAgent, command: &str, folder: &TempDir) -> Result<Strin
         HookAgent::Claude => &answer["hookSpecificOutput"]["updatedToolOutput"]["stdout"],
         HookAgent::Codex | HookAgent::Gemini => &answer["reason"],
     };
-    let shown = shown.as_str().ok_or("leaves a result of two megabytes as it is")?;
+    let shown = shown.as_str().ok_or("does not shorten a result of two megabytes")?;
     if !shown.contains(CANARY) {
-        return Err("loses the row that reports an error".to_owned());
+        return Err("loses the error row".to_owned());
     }
-    Ok(format!("{} characters of {} are left, and the row that reports an error", shown.len(), output.len()))
+    Ok(format!("keeps {} characters of {}, and the error row", shown.len(), output.len()))
 }
 
-/// A missing artifact.
+/// Tests a missing artifact.
 async fn stop(agent: HookAgent, command: &str, folder: &TempDir) -> Result<String, String> {
     let artifact = folder.path().join(format!("{CANARY}.md"));
     let name = artifact.to_string_lossy();
     if name.contains('\'') {
-        return Err("cannot be tried in a folder with a quotation mark in its name".to_owned());
+        return Err("cannot be tested in a folder with a quotation mark in its name".to_owned());
     }
     let event = match agent {
         HookAgent::Claude | HookAgent::Codex => "Stop",
@@ -89,13 +89,13 @@ async fn stop(agent: HookAgent, command: &str, folder: &TempDir) -> Result<Strin
     let is_held =
         answer["decision"] == word && answer["reason"].as_str().is_some_and(|it| it.contains(CANARY));
     if is_held {
-        Ok("an agent without its artifact is held".to_owned())
+        Ok("an agent without its artifact cannot stop".to_owned())
     } else {
-        Err("lets an agent without its artifact go".to_owned())
+        Err("lets an agent without its artifact stop".to_owned())
     }
 }
 
-/// A transcript that names a file.
+/// Tests a transcript that names a file.
 async fn compact(command: &str, folder: &TempDir) -> Result<String, String> {
     let transcript = folder.path().join("transcript.jsonl");
     let call = json!({"type": "tool_use", "id": "t", "name": "Read", "input": {"file_path": format!("src/{CANARY}.rs")}});
@@ -104,32 +104,32 @@ async fn compact(command: &str, folder: &TempDir) -> Result<String, String> {
         json!({"type": "assistant", "message": {"role": "assistant", "content": [call]}}),
     ];
     let text = lines.map(|line| format!("{line}\n")).concat();
-    std::fs::write(&transcript, text).map_err(|error| format!("cannot be tried: {error}"))?;
+    std::fs::write(&transcript, text).map_err(|error| format!("cannot be tested: {error}"))?;
     let event =
         |name: &str| json!({"session_id": SESSION, "hook_event_name": name, "transcript_path": transcript});
     answered(command, &event("PreCompact"), folder.path()).await?;
     let answer = answered(command, &event("SessionStart"), folder.path()).await?;
     let context = answer["hookSpecificOutput"]["additionalContext"].as_str();
     if context.is_some_and(|context| context.contains(CANARY)) {
-        Ok("a file of the conversation is there after its compaction".to_owned())
+        Ok("a file of the conversation is preserved by its compaction".to_owned())
     } else {
         Err("forgets a file of the conversation".to_owned())
     }
 }
 
-/// A sub-agent that starts, and must get the protocol.
+/// Tests a sub-agent that starts, which must get the protocol.
 async fn findings(command: &str, folder: &TempDir) -> Result<String, String> {
     let event = json!({"session_id": SESSION, "hook_event_name": "SubagentStart", "agent_id": "a", "agent_type": CANARY});
     let answer = answered(command, &event, folder.path()).await?;
     let context = answer["hookSpecificOutput"]["additionalContext"].as_str();
     if context.is_some_and(|context| context.contains(&CANARY.to_ascii_lowercase())) {
-        Ok("a sub-agent is given the form of findings".to_owned())
+        Ok("a sub-agent gets the form of findings".to_owned())
     } else {
         Err("does not give a sub-agent the form of findings".to_owned())
     }
 }
 
-/// Returns the command's answer to an event; null for empty output.
+/// Returns the command's output for an event; null if the output is empty.
 async fn answered(command: &str, event: &Value, folder: &Path) -> Result<Value, String> {
     let cannot = |error: std::io::Error| format!("cannot be run: {error}");
     let mut child = Command::new("sh")
@@ -142,7 +142,7 @@ async fn answered(command: &str, event: &Value, folder: &Path) -> Result<Value, 
         .spawn()
         .map_err(cannot)?;
     if let Some(mut input) = child.stdin.take() {
-        // A command that does not read it is found out by its answer.
+        // If the command does not read its input, its output shows that.
         let _ = timeout(PATIENCE, input.write_all(event.to_string().as_bytes())).await;
     }
     let output = timeout(PATIENCE, child.wait_with_output())
@@ -156,5 +156,5 @@ async fn answered(command: &str, event: &Value, folder: &Path) -> Result<Value, 
     if output.stdout.iter().all(u8::is_ascii_whitespace) {
         return if errors.is_empty() { Ok(Value::Null) } else { Err(format!("says: {errors}")) };
     }
-    serde_json::from_slice(&output.stdout).map_err(|error| format!("answers no JSON: {error}"))
+    serde_json::from_slice(&output.stdout).map_err(|error| format!("does not print JSON: {error}"))
 }

@@ -1,4 +1,4 @@
-//! Which versions of agents run their hooks.
+//! Checks which versions of agents run their hooks.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -16,7 +16,7 @@ type Version = (u32, u32, u32);
 
 /// The known versions of an agent.
 struct KnownVersions {
-    /// The version that was observed to work.
+    /// The version that was tested.
     tried: Version,
     /// The first version with hooks.
     first: Version,
@@ -39,7 +39,7 @@ fn known(agent: HookAgent) -> KnownVersions {
 pub(super) async fn check(agent: HookAgent) -> Check {
     let name = format!("hooks.{}.version", agent.name());
     let Some(version) = installed(agent).await else {
-        let message = format!("`{}` is not in PATH; its version is not known", agent.name());
+        let message = format!("`{}` is not in PATH; its version is unknown", agent.name());
         return Check::passed(name, message);
     };
     judged(agent, version, name)
@@ -49,22 +49,22 @@ fn judged(agent: HookAgent, version: Version, name: String) -> Check {
     let KnownVersions { tried, first, ignoring } = known(agent);
     let title = format!("{} {}", agent.title(), shown(version));
     if version < first {
-        let message = format!("{title} has no hooks that can be used: they came with {}", shown(first));
-        return Check::failed(name, message, "Update it.");
+        let message = format!("{title} has no usable hooks; version {} or later is needed", shown(first));
+        return Check::failed(name, message, "Update the agent.");
     }
     if ignoring.is_some_and(|(from, to)| (from..=to).contains(&version)) {
         return Check::failed(
             name,
-            format!("{title} ignores what hooks make of a tool's result"),
-            "Update it.",
+            format!("{title} ignores results that hooks have changed"),
+            "Update the agent.",
         );
     }
     Check::passed(
         name,
         if version == tried {
-            format!("{title} was seen to obey its hooks")
+            format!("{title} was tested with its hooks")
         } else {
-            format!("{title} was not tried; {} was seen to obey its hooks", shown(tried))
+            format!("{title} was not tested; {} was tested with its hooks", shown(tried))
         },
     )
 }
@@ -76,7 +76,7 @@ async fn installed(agent: HookAgent) -> Option<Version> {
     version_in(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// Returns the first three numbers with dots between them.
+/// Returns the first version of three dotted numbers.
 fn version_in(text: &str) -> Option<Version> {
     text.split_whitespace().find_map(|word| {
         let mut numbers = word.trim_start_matches('v').splitn(3, '.');

@@ -1,4 +1,4 @@
-//! The command line in an agent's settings.
+//! The commands in an agent's settings.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -8,7 +8,7 @@ use endmark_failure::CommandError;
 use super::Installation;
 use crate::hooks::agent::HookKind;
 
-/// Returns how the shell finds this program: by its name if that is this very program, so that settings can be
+/// Returns how the shell finds this program. Uses the bare name if that finds this program, so that settings can be
 /// shared.
 pub(super) fn program(program: &Path, path: Option<&str>) -> String {
     let name = Path::new("endmark");
@@ -17,7 +17,7 @@ pub(super) fn program(program: &Path, path: Option<&str>) -> String {
     if first.is_some_and(same) { "endmark".to_owned() } else { quoted(&program.to_string_lossy()) }
 }
 
-/// Returns the command of a hook, with the given options.
+/// Returns the command of a hook with its options.
 pub(super) fn of(program: &str, kind: HookKind, arguments: &Installation) -> Result<String, CommandError> {
     let mut words = vec![program.to_owned(), "hook".to_owned(), kind.name().to_owned()];
     let mut add = |option: &str, value: &str| words.extend([option.to_owned(), quoted(value)]);
@@ -34,8 +34,8 @@ pub(super) fn of(program: &str, kind: HookKind, arguments: &Installation) -> Res
             let Some(artifact) = &held_to.artifact else {
                 return Err(CommandError::input(
                     "usage",
-                    "the hook `stop` holds an agent to an artifact, and none is named",
-                    "Add --artifact FILE, and --template FILE if it has to meet more than the usual.",
+                    "the hook `stop` needs an artifact to check",
+                    "Add --artifact FILE, and --template FILE for criteria of your own.",
                 ));
             };
             add("--artifact", &artifact.to_string_lossy());
@@ -60,7 +60,7 @@ pub(super) fn of(program: &str, kind: HookKind, arguments: &Installation) -> Res
 
 const MAX_TOKENS: &str = "--max-tokens";
 
-/// Returns the given limits.
+/// Returns the limits that are set.
 fn limits(arguments: &Installation) -> impl Iterator<Item = (&'static str, u64)> {
     let limits = [
         ("--max-chars", arguments.max_chars),
@@ -70,15 +70,15 @@ fn limits(arguments: &Installation) -> impl Iterator<Item = (&'static str, u64)>
     limits.into_iter().filter_map(|(option, limit)| Some((option, limit?)))
 }
 
-/// Whether a given limit exceeds what the agent keeps, and is lowered to that.
+/// Whether a limit exceeds what the agent keeps, so that it is lowered.
 pub(super) fn is_limit_lowered(arguments: &Installation) -> bool {
     limits(arguments).any(|(option, limit)| {
         arguments.agent.keeps_at_most(option == MAX_TOKENS).is_some_and(|most| limit > most)
     })
 }
 
-/// Whether a command in an agent's settings is a hook of Endmark's, of this kind. Its program is a file named
-/// `endmark`, or this very program under another name (`endmark-dev`).
+/// Whether a command in an agent's settings is a hook of Endmark of this kind. The program is named `endmark`, or is
+/// this program under another name (`endmark-dev`).
 pub(crate) fn is_ours(command: &str, kind: HookKind) -> bool {
     let own = env::current_exe().map(|program| quoted(&program.to_string_lossy())).unwrap_or_default();
     let command = if own.is_empty() { command.to_owned() } else { command.replace(&own, "endmark") };

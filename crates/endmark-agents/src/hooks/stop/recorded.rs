@@ -1,6 +1,6 @@
-//! Records the end of a checked agent for `endmark runs`. (CG-4)
+//! Records the outcome of a checked agent for `endmark runs` (CG-4).
 //!
-//! Only ends are recorded: between two stops the agent has no supervisor, and a run without one counts as lost.
+//! Only outcomes are recorded: between two stops the agent has no supervisor, so its run would count as lost.
 
 use endmark_config::Settings;
 use endmark_guard::{Assessment, Notice, State};
@@ -11,7 +11,7 @@ use crate::hooks::attempts::{Record, name_of};
 /// Characters of the hash that name the run.
 const ID_CHARS: usize = 16;
 
-/// Records the end in the store, if this is one.
+/// Records an outcome in the store. Other states are not recorded.
 pub(super) fn record(
     settings: &Settings,
     record: &Record,
@@ -21,7 +21,7 @@ pub(super) fn record(
 ) -> Result<(), String> {
     let notice = match (record.state, record.reason) {
         (State::Released, Some(reason)) => Notice::Released(reason),
-        // An agent that was never refused is not a run.
+        // An agent whose stop was never refused does not count as a run.
         (State::Succeeded, _) if record.attempts > 1 => Notice::Succeeded,
         _ => return Ok(()),
     };
@@ -32,7 +32,7 @@ pub(super) fn record(
         state: record.state.name().to_owned(),
         reason: record.reason.map(|reason| reason.name().to_owned()),
         agent: record.agent.clone(),
-        // It is unknown how it was started.
+        // The hook does not know the agent's command.
         command: "[]".to_owned(),
         folder,
         artifact: record.artifact.clone(),
@@ -43,7 +43,7 @@ pub(super) fn record(
         ..RunRecord::default()
     };
     let message = format!(
-        "attempt {} of {attempts}, held by a hook: {} findings in `{}`",
+        "attempt {} of {attempts}, checked by a hook: {} findings in `{}`",
         record.attempts,
         report.findings().len(),
         record.artifact

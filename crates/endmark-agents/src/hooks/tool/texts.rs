@@ -1,4 +1,4 @@
-//! The texts in a tool's result of any shape.
+//! Finds the texts in a tool's result of any shape.
 
 use serde_json::{Map, Value};
 
@@ -13,7 +13,7 @@ pub(super) fn texts_in(value: &mut Value) -> Vec<&mut String> {
     }
 }
 
-/// Whether an object is a medium, by its declaration, its bytes or their type.
+/// Whether an object is media, by its declared type or its bytes.
 fn is_media(object: &Map<String, Value>) -> bool {
     let kind = object.get("type").and_then(Value::as_str);
     kind.is_some_and(|kind| ["image", "audio", "video", "document", "pdf"].contains(&kind))
@@ -22,7 +22,7 @@ fn is_media(object: &Map<String, Value>) -> bool {
         || object.contains_key("mimeType") && object.contains_key("data")
 }
 
-/// Returns a result as the text that a model would read, or `None` if it has a medium.
+/// Returns a result as the text that a model would read, or `None` if it contains media.
 pub(super) fn text_of(response: &Value) -> Option<String> {
     match response {
         Value::String(text) => Some(text.clone()),

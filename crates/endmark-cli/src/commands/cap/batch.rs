@@ -52,7 +52,7 @@ struct Report<'a> {
     handle: Option<&'a str>,
 }
 
-/// Answers every line. With a keeper, the original of a shortened output is stored.
+/// Answers every line. If outputs are stored, also stores the original of each shortened output.
 pub(super) fn run(
     input: Input,
     asked: &CapRequest,

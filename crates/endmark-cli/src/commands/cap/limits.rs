@@ -25,7 +25,7 @@ pub(super) fn format(name: &str) -> Result<Asked, String> {
     Asked::named(name).ok_or_else(|| format!("unknown format `{name}`: use {}", FORMATS.join(", ")))
 }
 
-/// Parses which part is kept.
+/// Parses the name of the part to keep.
 pub(super) fn keep(name: &str) -> Result<Keep, String> {
     match name {
         "both" => Ok(Keep::Both),

@@ -5,15 +5,15 @@ use endmark_text::{
 };
 use serde::{Serialize, Serializer};
 
-/// How many places are shown on a terminal.
+/// How many unfinished parts are shown on a terminal.
 const SHOWN_PLACES: usize = 8;
 
-/// What came of closing a text: null in an answer where there is nothing that could be closed.
+/// The closed text, or why there is none. Serialised as null if the text has nothing to close.
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(transparent))]
 pub(super) struct Closing(#[cfg_attr(test, schemars(with = "Option<Closed>"))] Result<Closed, Problem>);
 
-/// The closed text, and what is unfinished in it.
+/// The closed text, and its unfinished parts.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Closed {
@@ -66,7 +66,7 @@ impl Closed {
         Self { completed: CompletionReport::of(completed), escaped: completed.escaped }
     }
 
-    /// Lists the unfinished places in one line, innermost first. Empty if nothing is unfinished.
+    /// Lists the unfinished parts on one line, innermost first. Empty if nothing is unfinished.
     pub(super) fn for_people(&self) -> String {
         let unfinished = &self.completed.unfinished;
         let shown = unfinished.iter().rev().take(SHOWN_PLACES).map(place_for_people);

@@ -11,10 +11,10 @@ use endmark_text::detect::Detector;
 
 use crate::arguments::Detect;
 
-/// Upper limit for a saved detector.
+/// Largest size of a saved detector.
 const MAX_STATE_BYTES: u64 = 256 << 20;
 
-/// Detects a text, or continues a saved detector with the text's new part.
+/// Checks a text, or continues a saved detector with the next part of its text.
 pub(super) fn detect(raw: &[u8], format: &Format, arguments: &Detect) -> Result<Detector, CommandError> {
     let mut detector = match &arguments.state {
         Some(file) => restored(file, format, arguments)?,
@@ -33,14 +33,19 @@ fn restored(file: &Path, format: &Format, arguments: &Detect) -> Result<Detector
     let detector: Detector = serde_json::from_slice(&saved).map_err(|error| {
         CommandError::input(
             "invalid_state",
-            format!("`{}` is no saved detector: {error}", file.display()),
-            "Begin again with `--save-state FILE` and the text from its beginning.",
+            format!("`{}` is not a saved detector: {error}", file.display()),
+            "Start again with `--save-state FILE` and the text from its beginning.",
         )
     })?;
     let is_named = arguments.format.format.is_some() || arguments.format.marker.is_some();
     if is_named && detector.format() != *format {
-        let message = format!("`{}` is of a text of {}, not of {format}", file.display(), detector.format());
-        return Err(CommandError::input("invalid_state", message, "Leave the format out: the state has it."));
+        let message =
+            format!("`{}` was saved for the format {}, not {format}", file.display(), detector.format());
+        return Err(CommandError::input(
+            "invalid_state",
+            message,
+            "Omit the format: the saved state contains it.",
+        ));
     }
     Ok(detector)
 }
@@ -52,7 +57,7 @@ fn save(detector: &Detector, file: &Path) -> Result<(), CommandError> {
     unfinished.push(".unfinished");
     // A device or a pipe must not be replaced by a file.
     if fs::metadata(file).is_ok_and(|found| !found.is_file()) {
-        let message = format!("`{}` is not a regular file, so no detector is kept there", file.display());
+        let message = format!("`{}` is not a regular file, so the detector was not saved", file.display());
         return Err(CommandError::input("unwritable", message, "Name another file."));
     }
     let mut options = OpenOptions::new();

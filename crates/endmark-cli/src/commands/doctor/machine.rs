@@ -7,10 +7,10 @@ use endmark_config::Effective;
 use endmark_failure::Check;
 use endmark_gateway::Mode;
 
-/// Room for the ledger of some millions of calls, and its journal.
+/// Space for the ledger of some millions of calls, and its journal.
 const MIN_FREE_BYTES: u64 = 1 << 30;
 
-/// An earlier clock was never set: this is 2026-01-01.
+/// A clock before this time was never set: 2026-01-01.
 const EARLIEST_PLAUSIBLE_TIME: Duration = Duration::from_hours(490_896);
 
 /// Runs all of these checks.
@@ -38,12 +38,12 @@ pub(super) fn checks(effective: &Effective) -> Vec<Check> {
 fn writable(folder: &Path, key: &str) -> Check {
     let shown = folder.display();
     match tempfile::NamedTempFile::new_in(folder) {
-        Ok(_) => Check::passed("store.folder", format!("`{shown}` can be written")),
+        Ok(_) => Check::passed("store.folder", format!("`{shown}` is writable")),
         Err(error) => Check::failed(
             "store.folder",
-            format!("`{shown}` cannot be written: {error}"),
+            format!("`{shown}` is not writable: {error}"),
             format!(
-                "Give the user that runs `endmark serve` the right to write there, or name another file with `{key}`."
+                "Give the user of `endmark serve` write permission there, or set another file with `{key}`."
             ),
         ),
     }
@@ -53,46 +53,50 @@ fn writable(folder: &Path, key: &str) -> Check {
 fn room(folder: &Path) -> Option<Check> {
     let volume = rustix::fs::statvfs(folder).ok()?;
     let free = volume.f_bavail.saturating_mul(volume.f_frsize);
-    let (name, shown) = ("store.room", format!("{} MB are free where the store is", free / 1_000_000));
+    let (name, shown) =
+        ("store.room", format!("{} MB are free on the store's file system", free / 1_000_000));
     Some(if free >= MIN_FREE_BYTES {
         Check::passed(name, shown)
     } else {
         Check::failed(
             name,
             shown,
-            "Free some space, lower `store_policy.keep_days`, or move the store: when the disk is full, replies go on and \
+            "Free some space, lower `store_policy.keep_days`, or move the store: when the disk is full, replies continue and \
              records wait.",
         )
     })
 }
 
-/// Whether other users can read the store. `endmark serve` restricts its permissions by itself.
+/// Checks whether other users can read the store. `endmark serve` restricts its permissions.
 fn private(path: &Path) -> Option<Check> {
     let mode = mode_of(path)?;
     Some(if mode % 0o100 == 0 {
-        Check::passed("store.rights", format!("`{}` is its owner's alone", path.display()))
+        Check::passed("store.rights", format!("only the owner can access `{}`", path.display()))
     } else {
         Check::failed(
             "store.rights",
-            format!("`{}` can be read by others (mode {mode:03o})", path.display()),
-            format!("`chmod 600 {}`; `endmark serve` does it at its next start, too.", path.display()),
+            format!("`{}` can be accessed by other users (mode {mode:03o})", path.display()),
+            format!("Run `chmod 600 {}`, or restart `endmark serve`, which does the same.", path.display()),
         )
     })
 }
 
-/// Whether other users can read a configuration that contains keys.
+/// Checks whether other users can read a configuration that contains keys.
 fn private_file(effective: &Effective, file: &Path) -> Option<Check> {
     let settings = &effective.settings;
     let holds_keys =
         settings.holds_admin_key() || settings.upstreams.iter().any(endmark_config::Upstream::holds_key);
     let mode = mode_of(file).filter(|_| holds_keys)?;
     Some(if mode % 0o100 == 0 {
-        Check::passed("configuration.rights", "the file holds keys and is its owner's alone")
+        Check::passed("configuration.rights", "the file contains keys, and only its owner can access it")
     } else {
         Check::failed(
             "configuration.rights",
-            format!("`{}` holds keys and can be read by others (mode {mode:03o})", file.display()),
-            format!("`chmod 600 {}`, or name variables: `api_key = {{ env = \"NAME\" }}`.", file.display()),
+            format!("`{}` contains keys, and other users can access it (mode {mode:03o})", file.display()),
+            format!(
+                "Run `chmod 600 {}`, or use environment variables: `api_key = {{ env = \"NAME\" }}`.",
+                file.display()
+            ),
         )
     })
 }
@@ -105,12 +109,12 @@ fn mode_of(path: &Path) -> Option<u32> {
 fn clock(now: SystemTime) -> Check {
     let since_epoch = now.duration_since(UNIX_EPOCH).unwrap_or_default();
     if since_epoch >= EARLIEST_PLAUSIBLE_TIME {
-        Check::passed("clock", "it is set")
+        Check::passed("clock", "the system's clock is set")
     } else {
         Check::failed(
             "clock",
-            "the system's clock is before 2026: certificates are refused, and records have a wrong day",
-            "Set the clock, or let it be set (`timedatectl set-ntp true`).",
+            "the system's clock is before 2026: certificates are rejected, and records have wrong dates",
+            "Set the clock, or enable NTP (`timedatectl set-ntp true`).",
         )
     }
 }
@@ -119,8 +123,10 @@ fn mode(mode: Mode, keep_days: u64) -> Check {
     let does = match mode {
         Mode::Auto => "cut replies are resumed unless the client wanted the cut",
         Mode::On => "all cut replies are resumed",
-        Mode::Warn => "cut replies are only noticed; `endmark report` says what resuming would cost",
-        Mode::Off => "nothing is looked at",
+        Mode::Warn => {
+            "cut replies are detected, but not resumed; `endmark report` estimates the cost of resuming"
+        }
+        Mode::Off => "replies are not checked",
     };
     let kept = match keep_days {
         0 => "records are kept forever".to_owned(),

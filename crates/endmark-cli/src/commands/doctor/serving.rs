@@ -1,4 +1,4 @@
-//! Whether the configured gateway is running, which container health checks ask repeatedly.
+//! Checks whether the configured gateway is running. Container health checks call this repeatedly.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -8,12 +8,13 @@ use endmark_config::{Settings, reachable};
 use endmark_failure::Check;
 
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// Far longer than a status line.
+/// Far longer than any status line.
 const LINE_LIMIT_BYTES: u64 = 1024;
 const REQUEST: &[u8] = b"GET /endmark/readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-const HINT: &str = "Start it with `endmark serve`, or name the configuration it was started with.";
+const HINT: &str =
+    "Start the gateway with `endmark serve`, or name the configuration of the running one with `--config`.";
 
-/// Whether a gateway already answers on the listening address, which explains why it is occupied.
+/// Whether a gateway already answers on the listening address, so that the port is in use.
 pub(super) fn is_own(settings: &Settings) -> bool {
     settings.tls.certificate.is_none()
         && matches!(ask(reachable(settings.gateway.listener.listen)), Ok(200 | 503))
@@ -31,12 +32,12 @@ pub(super) fn check(settings: &Settings) -> Check {
     };
     match asked {
         Ok(None) => {
-            Check::passed("serving", format!("something listens on {address}; TLS is not looked into"))
+            Check::passed("serving", format!("a server listens on {address}; its TLS was not checked"))
         }
         Ok(Some(200)) => Check::passed("serving", format!("the gateway on {address} is ready")),
         Ok(Some(503)) => Check::failed("serving", format!("the gateway on {address} is stopping"), HINT),
-        Ok(Some(_)) => Check::failed("serving", format!("what listens on {address} is no gateway"), HINT),
-        Err(error) => Check::failed("serving", format!("cannot ask {address}: {error}"), HINT),
+        Ok(Some(_)) => Check::failed("serving", format!("the server on {address} is not a gateway"), HINT),
+        Err(error) => Check::failed("serving", format!("cannot connect to {address}: {error}"), HINT),
     }
 }
 

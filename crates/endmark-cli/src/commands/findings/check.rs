@@ -1,4 +1,4 @@
-//! `endmark findings check`: whether each result is whole, and which findings are. (AR-1, AR-5)
+//! `endmark findings check`: checks which results and findings are whole (AR-1, AR-5).
 
 use std::fmt::Write;
 use std::mem;
@@ -16,13 +16,13 @@ use crate::context::Context;
 use crate::view::answer::Answer;
 use crate::view::paint::{Paint, Painter};
 
-/// All results, as they are answered.
+/// All results, as data of the answer.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report<'a> {
     results: Vec<ResultReport<'a>>,
     remarks: Vec<RemarkReport<'a>>,
-    /// How many more remarks there would be.
+    /// The number of further remarks that are not listed.
     remarks_omitted: usize,
 }
 
@@ -32,8 +32,8 @@ struct ResultReport<'a> {
     origin: &'a str,
     #[serde(flatten)]
     result: CheckedResult<'a>,
-    /// The index of the first of these findings among all of its findings: a result whose findings take more than half a
-    /// megabyte comes in several items, all alike but for their findings.
+    /// The index of the item's first finding among all findings of its result. A result with more than half a megabyte
+    /// of findings is split into several items, which differ only in their findings.
     findings_from: usize,
 }
 
@@ -48,14 +48,14 @@ struct RemarkReport<'a> {
     message: String,
 }
 
-/// The most remarks that are listed beside the results; the rest is only counted.
+/// The most remarks in the answer; further ones are only counted.
 const MAX_REMARKS: usize = 1_000;
 
 /// The hint if no result begins.
-const FORM_IS_SHOWN: &str = "Without a start marker a text is not in the form of findings, or its agent ended before it handed them over: `endmark findings \
+const FORM_IS_SHOWN: &str = "A text without a start marker has no findings, or its agent ended before it delivered them. `endmark findings \
      protocol` prints the form for the agent's instructions.\n";
 const PLAN_IS_SHOWN: &str =
-    "`endmark findings plan FILE…` says who does what again; what is complete can be used.";
+    "`endmark findings plan FILE…` lists the work to repeat; complete findings can be used.";
 
 /// Checks all files.
 pub(super) fn run(context: &Context, arguments: &Check) -> Result<Answer, CommandError> {
@@ -105,7 +105,7 @@ pub(super) fn run(context: &Context, arguments: &Check) -> Result<Answer, Comman
             format!("{short} of {of_all} results are whole, but not complete"),
         )
         .with_hint(
-            "Let the agent hand over again what is missing or needs a re-audit; `endmark findings plan FILE…` says where that \
+            "Let the agent repeat findings that are missing or need a re-audit; `endmark findings plan FILE…` plans \
              is to be done.",
         )
     } else {
@@ -158,13 +158,19 @@ fn write_result(text: &mut String, origin: &str, result: &AgentResult, painter: 
     let verdict = match result.cut {
         Cut::Whole => painter.paint(Paint::Good, "whole"),
         Cut::Mild => {
-            format!("{} {place}: mild, complete findings are kept", painter.paint(Paint::Doubt, "truncated"))
+            format!(
+                "{} {place}: mild, its complete findings can be used",
+                painter.paint(Paint::Doubt, "truncated")
+            )
         }
         Cut::Severe if result.begins.is_none() => {
-            format!("{}: severe, no start marker, nothing is kept", painter.paint(Paint::Bad, "truncated"))
+            format!(
+                "{}: severe, no start marker, nothing can be used",
+                painter.paint(Paint::Bad, "truncated")
+            )
         }
         Cut::Severe => {
-            format!("{} {place}: severe, all is discarded", painter.paint(Paint::Bad, "truncated"))
+            format!("{} {place}: severe, all findings are discarded", painter.paint(Paint::Bad, "truncated"))
         }
     };
     let _ = writeln!(text, "{}: {agent}: {verdict}", in_one_line(origin));
@@ -190,7 +196,9 @@ fn write_result(text: &mut String, origin: &str, result: &AgentResult, painter: 
         let _ = writeln!(text, "  {} findings discarded", result.discarded);
     }
     if result.contradicts_itself() {
-        text.push_str("  two findings have one id, or there are more than the agent declares\n");
+        text.push_str(
+            "  two findings have the same id, or there are more findings than the agent declares\n",
+        );
     }
     let lost = result.lost();
     if let Some(expected) = result.expected().filter(|_| lost > 0) {

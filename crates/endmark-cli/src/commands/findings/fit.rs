@@ -21,13 +21,13 @@ use crate::view::answer::{Answer, Refusal, to_data};
 /// The vocabulary of current OpenAI models. Others differ by a few percent for code and English.
 const TOKENIZER: Family = Family::O200k;
 
-/// A fitting, as it is answered.
+/// The compressed result, as data of the answer.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report {
     receipt: MeasuredReceipt,
-    /// The result in its canonical form; null without a draft, and where the list of findings comes in pages: without
-    /// `--json` it is whole.
+    /// The result in its canonical form. Null without a draft, or if the list of findings is split into pages;
+    /// without `--json` the text is always complete.
     text: Option<String>,
     findings: Vec<FindingForm>,
 }
@@ -54,10 +54,10 @@ pub(super) fn run(context: &Context, arguments: &Fit) -> Result<Answer, CommandE
 fn refused(source: &Source, refusal: NotFitted) -> Answer {
     let hint = match refusal {
         NotFitted::Truncated(_) => {
-            "`endmark findings check` shows what is there, `endmark findings plan` what to do about it."
+            "`endmark findings check` shows the received findings, `endmark findings plan` the work to repeat."
         }
         NotFitted::Unread { .. } => {
-            "`endmark findings check` shows where they are; write them in the form of `endmark findings protocol`, \
+            "`endmark findings check` shows their lines; write them in the form of `endmark findings protocol`, \
              before the end marker."
         }
     };
@@ -72,9 +72,9 @@ fn estimated(findings: u64, budget_left: u64) -> Result<Answer, CommandError> {
     let (estimate, limit) = (receipt.estimated_tokens, receipt.limit_tokens);
     let data = to_data(&report)?;
     Ok(if measured.fits {
-        Answer::yes(data, format!("fits: {estimate} tokens, not above {limit}\n"))
+        Answer::yes(data, format!("fits: {estimate} tokens, limit {limit}\n"))
     } else {
-        let message = format!("{estimate} tokens are above {limit}");
+        let message = format!("{estimate} tokens exceed the limit of {limit}");
         let hint = what_fits(receipt);
         let error = ErrorBody::new("does_not_fit", Exit::No.code(), message.as_str()).with_hint(&hint);
         let answer = Answer::yes(data, format!("compress: {message}\n{hint}\n"));
@@ -90,10 +90,10 @@ fn what_fits(receipt: Receipt) -> String {
     );
     match receipt.limit_tokens.saturating_sub(TOKENS_PER_RESULT) / TOKENS_PER_FINDING {
         0 => format!(
-            "{compress}; not even one finding fits unchanged, so hand over before more of the context is used."
+            "{compress}; not even one finding fits uncompressed, so deliver the result before the context shrinks further."
         ),
         fitting => format!(
-            "{compress}; {fitting} findings fit as they are: the worst first, the others in a second result."
+            "{compress}; {fitting} findings fit uncompressed: deliver the worst first, and the others in a second result."
         ),
     }
 }
@@ -114,10 +114,13 @@ fn fitted(context: &Context, sources: &[Source], budget_left: u64) -> Result<Ans
     let answer = if measured.fits {
         answer
     } else {
-        let message = format!("{tokens} tokens are above {}, 40 % of what is left", receipt.limit_tokens);
+        let message = format!(
+            "{tokens} tokens exceed the limit of {}, 40 % of the remaining budget",
+            receipt.limit_tokens
+        );
         answer.with_error(
             ErrorBody::new("does_not_fit", Exit::No.code(), message)
-                .with_hint("Hand over the worst findings first, and the others in a second result."),
+                .with_hint("Deliver the worst findings first, and the others in a second result."),
         )
     };
     Ok(answer
@@ -140,13 +143,13 @@ fn compressed(Receipt { joined, dropped, .. }: Receipt) -> Option<Warning> {
     (!parts.is_empty()).then(|| Warning::notice("COMPRESSED", format!("compressed to fit: {parts}")))
 }
 
-/// Returns the warning that some ids are not of the form `F001`, and precede the titles in the text.
+/// Warns if ids do not have the form `F001`. The text then puts them before the titles.
 fn other_ids(findings: &[Finding]) -> Option<Warning> {
     let is_other = |id: &&str| !id.is_empty() && FindingId::read(id).is_none();
     let others: Vec<&str> = findings.iter().map(|finding| finding.id.as_str()).filter(is_other).collect();
     let first = others.first()?;
     let message = format!(
-        "{} ids are of another form than F001: in the text they come before the titles, as in `{first}: …`",
+        "{} ids do not have the form F001: the text puts them before the titles, as in `{first}: …`",
         others.len()
     );
     Some(Warning::notice("OTHER_IDS", message))

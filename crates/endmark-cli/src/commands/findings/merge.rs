@@ -1,4 +1,4 @@
-//! `endmark findings merge` and `endmark findings report`: one list of findings, and what it may lack. (AR-5, AR-6)
+//! `endmark findings merge` and `endmark findings report`: one list of findings, and its gaps (AR-5, AR-6).
 
 use endmark_envelope::{ErrorBody, FieldPath, Warning};
 use endmark_failure::{CommandError, Exit};
@@ -12,24 +12,24 @@ use crate::arguments::findings::{Merge, Report, ReportForm, TeamArguments};
 use crate::context::Context;
 use crate::view::answer::{Answer, ListInPages};
 
-/// Merged results, as they are answered.
+/// The merged results, as data of the answer.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct MergeReport<'a> {
-    /// The findings in the canonical form, with an end marker only if nothing is missing any more; null where the list of
-    /// findings comes in pages, and without `--json` it is whole.
+    /// The findings in the canonical form, with an end marker only if nothing is missing. Null if the list of findings
+    /// is split into pages; without `--json` the text is always complete.
     text: Option<&'a str>,
     report: &'a FinalReport,
 }
 
-/// A report, as it is answered.
+/// The report, as data of the answer.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct FinalAnswer<'a> {
     report: &'a FinalReport,
-    /// Only with `--to markdown`.
+    /// Present only with `--to markdown`.
     markdown: Option<&'a str>,
-    /// Only with `--to sarif`.
+    /// Present only with `--to sarif`.
     sarif: Option<&'a Value>,
 }
 
@@ -48,13 +48,13 @@ pub(super) fn merge(context: &Context, arguments: &Merge) -> Result<Answer, Comm
         .with_pages(pages))
 }
 
-/// Warns that the text form has no field for the reporting agents of a merged finding.
+/// Warns that the text form cannot name the reporting agents of a merged finding.
 fn not_in_text(merged: &Merged) -> Option<Warning> {
     let is_of_several = |merged: &&MergedFinding| merged.reported_by.len() > 1;
     let count = merged.findings().iter().filter(is_of_several).count();
     let message = format!(
-        "{count} findings were reported by several agents, which are not named in the text; \
-         `endmark findings report` of the same files has them, and so has --json"
+        "{count} findings were reported by several agents, which the text does not name; \
+         `endmark findings report` and --json name them"
     );
     (count > 0).then(|| Warning::notice("NOT_IN_TEXT", message))
 }
@@ -131,7 +131,7 @@ fn answered(data: Value, text: String, disclosure: &Disclosure, merged: &Merged)
         return answer;
     }
     answer.with_error(
-        ErrorBody::new("no_result", Exit::No.code(), "none of the files has a result that can be used")
-            .with_hint("`endmark findings check FILE…` says what is wrong with each."),
+        ErrorBody::new("no_result", Exit::No.code(), "no file has a usable result")
+            .with_hint("`endmark findings check FILE…` explains the problem of each file."),
     )
 }

@@ -1,4 +1,4 @@
-//! Answers that are larger than an envelope: lists in pages, and texts left out beside them. (EN-5)
+//! Answers that exceed an envelope: lists are split into pages, and texts are omitted (EN-5).
 
 use std::ffi::OsString;
 use std::fmt::Debug;
@@ -15,7 +15,7 @@ use crate::view::answer::ListInPages;
 pub(super) struct Asked<'a> {
     pub(super) command: &'static str,
     pub(super) files: &'a [PathBuf],
-    /// Other inputs that change the list, such as the team.
+    /// Other inputs that affect the list, such as the team.
     pub(super) with: Option<&'a dyn Debug>,
     pub(super) cursor: Option<&'a str>,
 }
@@ -26,8 +26,8 @@ impl Asked<'_> {
         if self.cursor.is_some() && !context.global.json {
             return Err(CommandError::input(
                 "usage",
-                "--cursor continues a list of --json, which is not given",
-                "Add --json; or leave --cursor out: without --json everything is printed at once.",
+                "--cursor needs --json, which is missing",
+                "Add --json, or omit --cursor: without --json the whole list is printed at once.",
             ));
         }
         let mut asked = vec![OsString::from(self.command)];
@@ -61,17 +61,18 @@ pub(super) fn pieces<T: Serialize>(list: Vec<T>) -> Result<Vec<(usize, Vec<T>)>,
     Ok(pieces)
 }
 
-/// A text that repeats all findings is included beside their list up to this size.
+/// Up to this size a text that repeats all findings is included next to their list.
 ///
-/// A larger one is left out, and the list comes in pages.
+/// A larger text is omitted, and the list is split into pages.
 const MAX_BESIDE: usize = 200_000;
 
-/// Returns the text, or a warning that it is left out of the envelope, if the envelope is requested.
+/// Returns the text. If an envelope is requested and the text is too large, returns a warning instead.
 pub(super) fn beside_pages<'t>(text: &'t str, context: &Context) -> (Option<&'t str>, Option<Warning>) {
     if text.len() <= MAX_BESIDE {
         return (Some(text), None);
     }
-    let message = "the text is left out, since the findings come in pages: without --json it is whole";
+    let message =
+        "the text is omitted because the findings are split into pages: without --json it is complete";
     (None, context.global.json.then(|| Warning::truncation("TEXT_LEFT_OUT", message)))
 }
 

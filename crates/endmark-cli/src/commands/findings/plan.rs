@@ -1,4 +1,4 @@
-//! `endmark findings plan`: which agent does what again. (AR-4)
+//! `endmark findings plan`: plans which agent repeats which work (AR-4).
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use crate::arguments::findings::Plan;
 use crate::context::Context;
 use crate::view::answer::{Answer, to_data};
 
-/// Makes a plan from all results so far.
+/// Prints a plan, based on all results so far.
 pub(super) fn run(context: &Context, arguments: &Plan) -> Result<Answer, CommandError> {
     let sources = sources::read_all(context, &arguments.team.files)?;
     let mut team = team::read(context, arguments.team.team.as_deref(), arguments.team.running)?;
@@ -27,7 +27,9 @@ pub(super) fn run(context: &Context, arguments: &Plan) -> Result<Answer, Command
         let files = report.not_attributed.join(", ");
         endmark_envelope::Warning::notice(
             "NOT_ATTRIBUTED",
-            format!("{files}: the agent is unknown; name the file after its agent, and the agent in --team"),
+            format!(
+                "{files}: the agent is unknown; name the file after its agent, and list the agent in --team"
+            ),
         )
     });
     let (agents, given) = (FieldPath::data().key("agents"), &arguments.team);
@@ -57,7 +59,7 @@ fn text_of(plan: &endmark_findings::Plan<'_>) -> String {
     }
     for agent in plan.agents.iter().filter(|agent| !agent.gaps.is_empty()) {
         let (id, gaps) = (in_one_line(agent.agent_id), in_one_line(&agent.gaps.join(", ")));
-        let _ = writeln!(text, "{id}: no run is left; may have gaps: {gaps}");
+        let _ = writeln!(text, "{id}: no runs left; possible gaps: {gaps}");
     }
     let is_short =
         |agent: &&AgentPlan<'_>| agent.gaps.is_empty() && agent.state == RecoveryState::NotRecovered;
@@ -65,11 +67,12 @@ fn text_of(plan: &endmark_findings::Plan<'_>) -> String {
         let id = in_one_line(agent.agent_id);
         let _ = writeln!(
             text,
-            "{id}: all was looked into again, but findings are still missing: `endmark findings report` says how many"
+            "{id}: all dimensions were repeated, but findings are still missing: `endmark findings report` counts them"
         );
     }
     for origin in &plan.not_attributed {
-        let _ = writeln!(text, "{}: nothing can be planned, since its agent is unknown", in_one_line(origin));
+        let _ =
+            writeln!(text, "{}: nothing can be planned because its agent is unknown", in_one_line(origin));
     }
     if text.is_empty() {
         text.push_str(if plan.done {

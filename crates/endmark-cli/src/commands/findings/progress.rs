@@ -1,4 +1,4 @@
-//! `endmark findings progress`: how far agents have come, by their own reports. (AR-3)
+//! `endmark findings progress`: the progress of agents, by their own reports (AR-3).
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::view::answer::{Answer, to_data};
 use crate::view::terminal::Terminal;
 
-/// Progress, as it is answered.
+/// Progress, as data of the answer.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report<'a> {
@@ -32,15 +32,15 @@ struct TranscriptReport<'a> {
     origin: &'a str,
     agent_id: Option<&'a str>,
     checkpoints: Vec<&'a Checkpoint>,
-    /// The index of the first of these among all its checkpoints, from 0. A transcript whose checkpoints take more than
-    /// half a megabyte has several items, which differ only in their checkpoints.
+    /// The index of the item's first checkpoint among all checkpoints of its transcript, from 0. A transcript with more
+    /// than half a megabyte of checkpoints is split into several items, which differ only in their checkpoints.
     checkpoints_from: usize,
-    /// The turns after which a checkpoint should have come, and none has: the first thousand of them.
+    /// The turns after which a checkpoint is missing; at most the first thousand.
     missing: Vec<u32>,
     missing_count: u32,
-    /// Lines that are checkpoints and in which something cannot be read.
+    /// Checkpoint lines with unreadable parts.
     unreadable: Vec<UnreadableReport<'a>>,
-    /// Whether a whole result is there, of each agent that has begun one.
+    /// Whether every agent that has started a result has delivered it whole.
     whole: bool,
 }
 
@@ -87,7 +87,7 @@ pub(super) fn run(context: &Context, arguments: &Progress) -> Result<Answer, Com
             let named: Vec<String> = missing.turns.iter().take(20).map(ToString::to_string).collect();
             let more = if missing.count as usize > named.len() { ", …" } else { "" };
             let message = format!(
-                "{}: {} of the checkpoints that are due every 10 turns did not come: turn {}{more}",
+                "{}: {} checkpoints are missing (one is due every 10 turns): turn {}{more}",
                 source.origin,
                 missing.count,
                 named.join(", ")
@@ -117,12 +117,12 @@ fn is_unreadable(remark: &Remark) -> bool {
     remark.kind == RemarkKind::BrokenCheckpoint
 }
 
-/// Whether each agent that began a result has delivered a whole one.
+/// Whether every agent that has started a result has delivered a whole one.
 fn is_whole(source: &Source) -> bool {
     agents(source).into_values().all(|is_whole| is_whole)
 }
 
-/// Returns the agents of a transcript, and whether a result of each is whole.
+/// Returns the agents of a transcript, each with whether it delivered a whole result.
 fn agents(source: &Source) -> BTreeMap<&str, bool> {
     let mut agents = BTreeMap::new();
     for result in &source.transcript.results {
@@ -152,21 +152,20 @@ fn summary(source: &Source) -> String {
     }
 }
 
-/// Reads a file whenever its size changes, until all begun results are whole or it stays unchanged for `--idle`
-/// seconds.
+/// Reads a file whenever its size changes, until all its results are whole, or it is unchanged for `--idle` seconds.
 fn follow(context: &Context, arguments: &Progress) -> Result<Source, CommandError> {
     let [file] = arguments.files.as_slice() else {
         return Err(CommandError::input(
             "usage",
-            "--follow reads one file",
-            "Name one file, and start one command for each of several.",
+            "--follow reads exactly one file",
+            "Name one file; run a separate command for each other file.",
         ));
     };
     if file == Path::new("-") {
         return Err(CommandError::input(
             "usage",
-            "--follow reads a file that grows; standard input is read to its end anyway",
-            "Leave --follow out.",
+            "--follow reads a growing file; standard input is always read to its end",
+            "Omit --follow.",
         ));
     }
     let size = |file: &Path| {
@@ -201,7 +200,7 @@ fn show(terminal: Terminal, checkpoint: &Checkpoint) {
 fn in_words(checkpoint: &Checkpoint) -> String {
     let number = |number: Option<u32>| number.map_or("?".to_owned(), |number| number.to_string());
     let remaining = match checkpoint.remaining_dims.as_deref() {
-        None => "not said".to_owned(),
+        None => "not stated".to_owned(),
         Some([]) => "nothing".to_owned(),
         Some(dimensions) => in_one_line(&dimensions.join(", ")),
     };

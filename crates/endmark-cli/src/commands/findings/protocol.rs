@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::arguments::findings::{Protocol, ProtocolForm};
 use crate::view::answer::{Answer, to_data};
 
-/// The instructions, as they are answered.
+/// The instructions, as data of the answer.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report<'a> {

@@ -15,7 +15,7 @@ pub(super) struct Source {
     pub(super) transcript: Transcript,
 }
 
-/// The largest transcript that is read: a typical one has a thousandth of that.
+/// The largest readable transcript; a typical one has a thousandth of this size.
 const MAX_BYTES: u64 = 256 << 20;
 
 /// Reads all files, or standard input if no file is named.
@@ -50,10 +50,10 @@ pub(super) fn read_one(context: &Context, file: &Path) -> Result<Source, Command
         return Err(CommandError::input(
             "own_answer",
             format!(
-                "`{origin}` is an answer of `endmark findings` and no result: what it says of cuts would be lost"
+                "`{origin}` is output of `endmark findings`, not a result: its information about cuts would be lost"
             ),
-            "Name the results that it was made from, or what `endmark findings merge FILE… > merged.txt` prints without --json: that \
-             is read again.",
+            "Name the original results, or the output of `endmark findings merge FILE… > merged.txt` without --json, which \
+             can be read again.",
         ));
     }
     Ok(Source { origin, transcript })
@@ -63,21 +63,19 @@ pub(super) fn read_one(context: &Context, file: &Path) -> Result<Source, Command
 fn with_next_step(error: CommandError) -> CommandError {
     let CommandError::Read { path, source } = &error else { return error };
     let hint = match source.kind() {
-        io::ErrorKind::NotFound => {
-            "Check the path; a result can also come from standard input, which `-` names.".to_owned()
-        }
+        io::ErrorKind::NotFound => "Check the path; `-` reads a result from standard input.".to_owned(),
         io::ErrorKind::IsADirectory => {
-            format!("Name the files in it, as with `{}`.", path.join("*.txt").display())
+            format!("Name the files in the folder, as in `{}`.", path.join("*.txt").display())
         }
         io::ErrorKind::PermissionDenied => {
-            "Read it as someone who may, or copy it to where you may.".to_owned()
+            "Run the command as a user who may read the file, or copy the file.".to_owned()
         }
         _ => return error,
     };
     CommandError::input("unreadable", error.to_string(), hint)
 }
 
-/// Whether the transcript contains only answers of these commands themselves.
+/// Whether the transcript is merely output of `endmark findings`.
 fn is_answer(transcript: &Transcript) -> bool {
     let is_nothing = |result: &AgentResult| result.cut == Cut::Severe && result.discarded == 0;
     transcript.remarks.iter().any(|remark| remark.kind == RemarkKind::OwnAnswer)

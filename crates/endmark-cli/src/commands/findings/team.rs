@@ -10,13 +10,13 @@ use crate::context::Context;
 use crate::input::Input;
 
 const HINT: &str = "A team is {\"agents\": [{\"agent_id\": \"auth-2\", \"dimensions\": [\"authentication\"], \
-                    \"max_turns\": 40}], \"rounds\": 2, \"emergency\": true}; only agent_id and dimensions are needed.";
+                    \"max_turns\": 40}], \"rounds\": 2, \"emergency\": true}; only agent_id and dimensions are required.";
 
 /// Returns a warning for each result of an agent that is not in the team.
 pub(super) fn not_in_team(merged: &Merged) -> Vec<Warning> {
     let of_others = merged.not_in_team().map(|(handed, agent)| {
         let message = format!(
-            "{}: the agent `{agent}` is not in the team, and is taken for one more: correct its name, or name it in --team",
+            "{}: the agent `{agent}` is not in the team, and counts as an additional one: correct its name, or add it to --team",
             handed.origin
         );
         Warning::notice("NOT_IN_TEAM", message)
@@ -31,7 +31,7 @@ pub(super) fn read(context: &Context, path: Option<&Path>, is_running: bool) -> 
     };
     let text = Input::open_file(path, context.terminal)?.written_text()?;
     let team = Team::parse(&text).map_err(|error| {
-        let message = format!("`{}` is no team: {error}", path.display());
+        let message = format!("`{}` is not a team: {error}", path.display());
         CommandError::input("invalid_team", message, HINT)
     })?;
     Ok(Team { is_running, ..team })

@@ -25,7 +25,7 @@ struct Request<'a> {
     id: Value,
     #[serde(borrow)]
     text: Option<Cow<'a, str>>,
-    /// The file name of the text; its extension determines the kind of artifact.
+    /// The file name of the text. Its extension determines the kind of artifact.
     name: Option<String>,
     min_lines: Option<usize>,
     required_sections: Option<Vec<String>>,
@@ -63,12 +63,12 @@ struct Answered<'a> {
     id: &'a Value,
     verdict: Verdict,
     findings: &'a [Finding],
-    /// How many findings were omitted.
+    /// The number of omitted findings.
     #[serde(skip_serializing_if = "Option::is_none")]
     unlisted: Option<usize>,
 }
 
-/// Judges the text of one line.
+/// Checks the text of one line.
 pub(super) fn answer_line(line: &str, guard: &Guard) -> Result<LineAnswer, LineError> {
     let line = &*replace_lone_surrogates(line);
     let request: Request<'_> = batch::request(line, &FIELDS)?;

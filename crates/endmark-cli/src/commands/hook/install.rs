@@ -1,4 +1,4 @@
-//! `endmark hook install`: adds hooks to an agent's settings beside existing ones, or removes them.
+//! `endmark hook install`: adds hooks to an agent's settings, or removes them. Other hooks stay.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _};
@@ -18,7 +18,7 @@ use crate::view::terminal::ask;
 /// How many bytes of the user's answer are read.
 const ANSWER_BYTES: u64 = 64;
 
-/// What was done, or is to be done.
+/// The changes that were made, or would be made.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report {
@@ -42,18 +42,18 @@ pub(super) fn run(context: &Context, arguments: &Install) -> Result<Answer, Comm
     let planned = plan(&installation, &context.environment)?;
     let path = planned.path();
     if planned.changes.is_empty() {
-        let said = if arguments.remove { "has no such hook of Endmark's" } else { "says it already" };
+        let said = if arguments.remove { "has no such hook of Endmark" } else { "is already up to date" };
         let answer = format!("{} {said}; nothing was written.\n", path.display());
         return report(&installation, "unchanged", path, &[], answer);
     }
-    let heading = if arguments.dry_run { "Would be written to" } else { "Written to" };
+    let heading = if arguments.dry_run { "Would write to" } else { "Written to" };
     let mut answer = format!("{heading} {}:\n", path.display());
     answer.push_str(&lines(&planned.changes, context.terminal.output));
     if !arguments.remove {
         for note in installation.notes() {
             let _ = writeln!(answer, "{note}");
         }
-        answer.push_str("`endmark doctor --hooks` looks whether it works; `--remove` takes it out again.\n");
+        answer.push_str("Check it with `endmark doctor --hooks`; `--remove` removes it again.\n");
     }
     if arguments.dry_run {
         return report(&installation, "shown", path, &planned.changes, answer);
@@ -81,10 +81,10 @@ fn installation(arguments: &Install) -> Installation {
     }
 }
 
-/// Asks whether every session of the user is to be held to the artifact.
+/// Asks whether a hook `stop` may apply to every session of the user.
 ///
 /// # Errors
-/// If the answer is not yes, or there is no terminal to ask at.
+/// If the user does not agree, or there is no terminal to ask at.
 fn agreed(context: &Context, arguments: &Install, path: &Path) -> Result<(), CommandError> {
     let title = arguments.agent.title();
     let artifact = arguments.held_to.artifact.as_deref().unwrap_or(Path::new("the artifact")).display();
@@ -97,9 +97,9 @@ fn agreed(context: &Context, arguments: &Install, path: &Path) -> Result<(), Com
         return Err(CommandError::input(
             "not_agreed",
             format!(
-                "this would hold each session of {title}, in every project, to `{artifact}`; nothing was written"
+                "each session of {title}, in every project, could stop only when `{artifact}` is finished; nothing was written"
             ),
-            "`--project` writes it for this folder alone; `--yes` means it.",
+            "Use `--project` for this folder only, or `--yes` to confirm.",
         ));
     }
     ask(&question);
@@ -109,11 +109,7 @@ fn agreed(context: &Context, arguments: &Install, path: &Path) -> Result<(), Com
     if read.is_ok() && matches!(line.trim().to_lowercase().as_str(), "y" | "yes") {
         return Ok(());
     }
-    Err(CommandError::input(
-        "not_agreed",
-        "nothing was written",
-        "`--project` writes it for this folder alone.",
-    ))
+    Err(CommandError::input("not_agreed", "nothing was written", "Use `--project` for this folder only."))
 }
 
 fn report(

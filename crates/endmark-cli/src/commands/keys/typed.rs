@@ -21,8 +21,8 @@ pub(super) fn budget(add: &Add) -> Result<Option<KeyBudget>, CommandError> {
     let limit: u64 = limit.ok_or_else(|| {
         CommandError::input(
             "bad_amount",
-            format!("`{typed}` is no budget"),
-            "Write tokens, as in `--budget-tokens 500000`, or dollars, as in `--budget-usd 2.50`; 0 is no budget.",
+            format!("`{typed}` is not a budget"),
+            "Write tokens, as in `--budget-tokens 500000`, or dollars, as in `--budget-usd 2.50`; 0 means no budget.",
         )
     })?;
     let budget = KeyBudget { unit, limit, period: add.per.period() };
@@ -35,7 +35,7 @@ pub(super) fn rates(add: &Add) -> Result<RateLimits, CommandError> {
         CommandError::input(
             "bad_amount",
             format!("`{typed}` is not a rate limit"),
-            format!("Write a whole number, as in `{flag} 60`; 0 is no limit."),
+            format!("Write a whole number, as in `{flag} 60`; 0 means no limit."),
         )
     };
     let limit = |typed: &Option<String>, flag| match typed.as_deref() {
@@ -57,26 +57,26 @@ fn plain(typed: &str) -> String {
     typed.replace(['_', ','], "")
 }
 
-/// Returns the end of a key created at `now`, in seconds since 1970.
+/// Returns when a key created at `now` expires. Both are in seconds since 1970.
 pub(super) fn end(typed: &str, now: u64) -> Result<u64, CommandError> {
     let unusable = |why: &str| {
         CommandError::input(
             "bad_moment",
             format!("`{typed}` {why}"),
-            "Write a day to come, as in `--until 2027-01-01`, or a number with m, h, d or w after it, as in `--until 30d`.",
+            "Write a future day, as in `--until 2027-01-01`, or a number followed by m, h, d or w, as in `--until 30d`.",
         )
     };
     let ends_at = match Day::parse(typed) {
         Some(_) => Moment::parse(&format!("{typed} 00:00")).map(Moment::unix_seconds),
         None => since::seconds(typed).ok().and_then(|seconds| now.checked_add(seconds)),
     };
-    let ends_at = ends_at.ok_or_else(|| unusable("is no day and no span of time"))?;
-    if ends_at <= now { Err(unusable("is over")) } else { Ok(ends_at) }
+    let ends_at = ends_at.ok_or_else(|| unusable("is not a day or a time span"))?;
+    if ends_at <= now { Err(unusable("is in the past")) } else { Ok(ends_at) }
 }
 
 /// Returns how long an old secret stays valid, in seconds.
 pub(super) fn overlap(typed: &str) -> Result<u64, CommandError> {
-    // `0m` is not a valid time span elsewhere; here it ends the old secret at once.
+    // `0m` is not a valid time span elsewhere. Here it ends the old secret at once.
     let is_none = typed.trim_end_matches(['m', 'h', 'd', 'w']).parse() == Ok(0_u64);
     if is_none { Ok(0) } else { since::seconds(typed) }
 }

@@ -19,7 +19,7 @@ pub(super) fn text(calls: &[UsageRow], painter: Painter) -> String {
 
 fn line(call: &UsageRow, painter: Painter) -> String {
     let title = painter.paint(Paint::Strong, &format!("call {}", call.call));
-    let status = call.http_status.map_or("no answer".to_owned(), |status| format!("status {status}"));
+    let status = call.http_status.map_or("no response".to_owned(), |status| format!("status {status}"));
     let stop = call.stop.as_deref().map(|stop| format!(", stopped by {stop}")).unwrap_or_default();
     let judged = match (call.verdict.as_deref(), call.cut_kind.as_deref()) {
         (Some(verdict), Some(kind)) => format!("; {verdict} ({kind})"),

@@ -1,4 +1,4 @@
-//! Explains one recovery: what was received, how and why it was judged, and where the seams are.
+//! Explains one recovery: the received text, the verdicts with their reasons, and the seams.
 
 use std::fmt::Write;
 
@@ -72,7 +72,7 @@ fn piece_text(text: &mut String, piece: &Piece, painter: Painter) {
     let title = painter.paint(Paint::Strong, &format!("piece {}", piece.ordinal));
     add!(text, "\n  {title}  {}, {} bytes", piece.strategy, piece.received_bytes);
     let stop = piece.stop.as_deref().unwrap_or("nothing");
-    add!(text, "    ended {}; the provider said {stop}", piece.ending);
+    add!(text, "    ended {}; finish reason: {stop}", piece.ending);
     add!(text, "    judged {}: {}", painter.paint(Paint::Strong, &piece.judged), piece.why);
     if let Some(at) = piece.seam_at {
         let style = piece.seam_style.as_deref().unwrap_or("unknown");
@@ -89,14 +89,14 @@ fn piece_text(text: &mut String, piece: &Piece, painter: Painter) {
         None => add!(
             text,
             "    {}",
-            painter.paint(Paint::Faint, &format!("text not kept; sha256 {}", piece.sha256))
+            painter.paint(Paint::Faint, &format!("text not stored; sha256 {}", piece.sha256))
         ),
     }
 }
 
 /// Returns a short text unchanged.
 ///
-/// Of a long one, it returns both ends and the number of characters left out between them.
+/// Returns both ends of a long text, with the number of omitted characters between them.
 fn excerpt(text: &str) -> String {
     let length = text.chars().count();
     if length <= 2 * EXCERPT_CHARS {

@@ -7,7 +7,7 @@ use endmark_console::reports::cuts::CutsReport;
 use crate::view::paint::Paint;
 use crate::view::table::{Cell, Column, Layout};
 
-/// The most days in the text; `--json` has all.
+/// The most days in the text; `--json` lists all.
 const MAX_DAYS: usize = 30;
 
 const CUTS: [Column<'static>; 5] = [
@@ -38,13 +38,13 @@ pub(super) fn text(report: &CutsReport<'_>, layout: Layout) -> String {
         add!(text, "No request was recorded in the last {}.", report.since);
         add!(
             text,
-            "Point a client at `endmark serve`; with `resume.mode=warn` it only watches. `--since 30d` looks further back."
+            "Connect a client to `endmark serve`; with `resume.mode=warn` the gateway resumes no reply. `--since 30d` covers a longer period."
         );
         return text;
     }
     let strong = |words: &str| painter.paint(Paint::Strong, words);
     let heading =
-        format!("Last {}: {} requests, {} replies looked at", report.since, report.requests, report.replies);
+        format!("Last {}: {} requests, {} replies checked", report.since, report.requests, report.replies);
     add!(text, "{}", strong(&heading));
     let share = share(report.cut, report.replies);
     let paint = if report.cut == 0 { Paint::Good } else { Paint::Doubt };
@@ -52,7 +52,7 @@ pub(super) fn text(report: &CutsReport<'_>, layout: Layout) -> String {
     if report.interrupted > 0 {
         add!(
             text,
-            "{} calls were interrupted: the gateway was stopped or killed under them",
+            "{} calls were interrupted: the gateway was stopped or killed meanwhile",
             report.interrupted
         );
     }
@@ -83,7 +83,7 @@ pub(super) fn text(report: &CutsReport<'_>, layout: Layout) -> String {
     });
     add!(text, "{}", layout.lines(DAYS, rows).join("\n"));
     if report.days.len() > MAX_DAYS {
-        add!(text, "… {} more lines; `--json` has all", report.days.len() - MAX_DAYS);
+        add!(text, "… {} more lines; `--json` lists all", report.days.len() - MAX_DAYS);
     }
     costs(&mut text, report);
     text
@@ -111,7 +111,7 @@ fn costs(text: &mut String, report: &CutsReport<'_>) {
     if would.replies > 0 {
         add!(
             text,
-            "Resuming the {} replies that were left cut would have cost about {} prompt and at most {} output tokens.",
+            "Resuming the other {} cut replies would have cost about {} prompt and at most {} output tokens.",
             would.replies,
             would.prompt_tokens,
             would.output_tokens_at_most

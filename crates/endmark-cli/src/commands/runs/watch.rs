@@ -1,4 +1,4 @@
-//! Runs live: a table that is redrawn at a terminal, or one line per event otherwise. (CG-6)
+//! Shows runs live: a table that is redrawn at a terminal, or one line per event otherwise (CG-6).
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
@@ -68,7 +68,7 @@ fn is_idle(runs: &[AgentRun]) -> bool {
     runs.iter().all(|run| run.is_over() || !run.is_supervised)
 }
 
-/// Draws the table repeatedly in the same place. Earlier terminal output stays.
+/// Redraws the table in the same place. Earlier terminal output stays.
 fn draw(reader: &Reader, limit: u32, until_idle: bool, painter: Painter) -> Result<(), Stopped> {
     let mut drawn = 0;
     loop {
@@ -111,7 +111,7 @@ fn follow(
 ) -> Result<(), Stopped> {
     let mut newest = reader.newest_run_event()?;
     loop {
-        // Checked before the events are read, so that anything that happens in between still appears as an event.
+        // Checked before the events are read, so that an event in between is still shown.
         let is_idle = until_idle && is_idle(&runs(reader, limit)?);
         let events = reader.run_events(None, newest, EVENTS_AT_ONCE)?;
         let mut output = io::stdout().lock();

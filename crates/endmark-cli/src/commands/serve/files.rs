@@ -2,10 +2,10 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Files besides connections: the store, the log, and idle upstream connections.
+/// Files other than connections: the store, the log, and idle upstream connections.
 const OTHER_FILES: u64 = 256;
 
-/// Raises the limit of open files as far as connections and requests need. Returns a warning if that is not allowed.
+/// Raises the limit of open files to what connections and requests need. Returns a warning if that is not allowed.
 pub(super) fn raise_limit(connections: usize, requests: usize) -> Option<String> {
     let clients = u64::try_from(connections.saturating_add(requests)).unwrap_or(u64::MAX);
     let needed = clients.saturating_add(OTHER_FILES);
@@ -19,7 +19,7 @@ pub(super) fn raise_limit(connections: usize, requests: usize) -> Option<String>
     let now = if setrlimit(Resource::Nofile, raised).is_ok() { allowed } else { current };
     (now < needed).then(|| {
         format!(
-            "{needed} files may be needed for [limits] connections and requests, and {now} may be open: raise the \
+            "[limits] connections and requests may need {needed} open files, but only {now} are allowed: raise the \
              limit (ulimit -n), or lower these"
         )
     })

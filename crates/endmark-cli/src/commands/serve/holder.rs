@@ -1,14 +1,14 @@
-//! Finds which process listens on an occupied port, as far as this machine shows it.
+//! Finds the process that listens on an occupied port, as far as the system shows it.
 
 use std::fs;
 use std::net::SocketAddr;
 
-/// The state of a listener in the socket tables of `/proc/net`.
+/// The state of listening sockets in the tables of `/proc/net`.
 const LISTENING: &str = "0A";
 
 /// Returns the name and id of a process that listens on this port.
 ///
-/// Returns `None` for another user's process, whose files are hidden.
+/// Returns `None` for another user's process, because its files are hidden.
 pub(super) fn of(address: SocketAddr) -> Option<String> {
     let tables =
         ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(|path| fs::read_to_string(path).ok());

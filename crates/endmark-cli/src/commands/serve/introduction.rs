@@ -12,18 +12,18 @@ use crate::serving::keyless;
 
 /// Reports the address, the settings for a client of each served format, and the upstreams.
 ///
-/// Then warns of what will fail.
+/// Then warns of settings that will fail.
 pub(super) fn introduce(context: &Context, settings: &Settings, address: SocketAddr) {
     let origin = settings.origin(address);
     let mut said =
-        format!("Endmark {} listens on {origin}. Point a client at it:\n", env!("CARGO_PKG_VERSION"));
+        format!("Endmark {} listens on {origin}. Connect a client to it:\n", env!("CARGO_PKG_VERSION"));
     if address.ip().is_unspecified() {
         let elsewhere = own_address().map_or_else(
             || "any address of this machine".to_owned(),
             |ip| settings.origin(SocketAddr::new(ip, address.port())),
         );
         // Writing to a string cannot fail.
-        let _ = writeln!(said, "From other machines it is {elsewhere}.");
+        let _ = writeln!(said, "Other machines reach it at {elsewhere}.");
     }
     for provider in Provider::all() {
         let urls: Vec<String> = served_by(settings, provider).into_iter().map(shown).collect();
@@ -45,22 +45,23 @@ pub(super) fn introduce(context: &Context, settings: &Settings, address: SocketA
     let pages = if are_pages_closed { String::new() } else { format!(", or at {origin}/endmark/") };
     let _ = write!(
         said,
-        "\nCut replies are resumed in mode `{mode}` and recorded in {store}.\nSee them with `endmark log`{pages}. Ctrl-C stops."
+        "\nCut replies are resumed in mode `{mode}` and recorded in {store}.\nList them with `endmark log`{pages}. Ctrl-C stops."
     );
     context.terminal.progress(&said);
     if !address.ip().is_loopback() {
-        context.terminal.warn("everybody who reaches this address can use it");
+        context.terminal.warn("anyone who can reach this address can use it");
     }
     if are_pages_closed {
-        context.terminal.warn("the pages are closed: set `admin_key` to see them");
+        context.terminal.warn("the pages are disabled: set `admin_key` to enable them");
     }
     for message in keyless(settings) {
         context.terminal.warn(&message);
     }
 }
 
-/// Returns the upstreams for requests of a provider's formats: those of that provider, or else a server on this
-/// machine, which may speak several formats.
+/// Returns the upstreams for requests in a provider's formats.
+///
+/// These are the upstreams of that provider, or else a server on this machine, which may accept several formats.
 fn served_by<'a>(settings: &'a Settings, provider: &'static Provider) -> Vec<&'a Upstream> {
     let own: Vec<&Upstream> =
         settings.upstreams.iter().filter(|upstream| upstream.format == provider).collect();
@@ -80,10 +81,10 @@ fn shown(upstream: &Upstream) -> String {
     }
 }
 
-/// Returns the address from which this machine reaches others. Nothing is sent to find it.
+/// Returns the address from which this machine reaches other machines. Sends nothing.
 fn own_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
-    // A documentation address (RFC 5737): the system only looks up the route.
+    // A documentation address (RFC 5737): the system only looks up the route to it.
     socket.connect("192.0.2.1:9").ok()?;
     socket.local_addr().ok().map(|address| address.ip()).filter(|ip| !ip.is_unspecified())
 }

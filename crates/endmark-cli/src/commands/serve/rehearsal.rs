@@ -1,4 +1,4 @@
-//! `--fault`: injected faults, and the warning about them.
+//! `--fault`: injects faults, and warns about them.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -9,7 +9,7 @@ use endmark_gateway::{FaultPlan, FaultSettings, FaultSide};
 use crate::arguments::Serve;
 use crate::context::Context;
 
-/// Parses the flags. A missing seed is chosen here, so that it can be reported and used again.
+/// Parses the options. A missing seed is chosen here, so that it can be reported and reused.
 pub(super) fn faults(arguments: &Serve) -> Result<FaultSettings, CommandError> {
     let Some(faults) = &arguments.fault else { return Ok(FaultSettings::default()) };
     let invalid = |error: String| {
@@ -21,12 +21,12 @@ pub(super) fn faults(arguments: &Serve) -> Result<FaultSettings, CommandError> {
         .fault_side
         .parse()
         .map_err(|error: endmark_gateway::UnknownFaultSide| invalid(error.to_string()))?;
-    // Small enough to type.
+    // Small enough for a user to type.
     let seed = arguments.fault_seed.unwrap_or_else(|| RandomState::new().build_hasher().finish() % 100_000);
     Ok(FaultSettings { plan, side, seed: Some(seed) })
 }
 
-/// Warns about injected faults: they must not reach production unnoticed.
+/// Warns about injected faults, because they must not reach production unnoticed.
 pub(super) fn warn(context: &Context, faults: &FaultSettings) {
     if faults.plan.is_empty() {
         return;
@@ -36,7 +36,7 @@ pub(super) fn warn(context: &Context, faults: &FaultSettings) {
         FaultSide::Client => "the client",
     };
     context.terminal.warn(&format!(
-        "REHEARSAL: replies go wrong on purpose ({}), and {bears} has to bear it; never in production. The same again: \
+        "REHEARSAL: replies fail on purpose ({}), and {bears} must handle it. Never use this in production. To repeat the same faults: \
          --fault-seed {}",
         faults.plan,
         faults.seed.unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Reloading the configuration of a running gateway (SIGHUP).
+//! Reloads the configuration of a running gateway (SIGHUP).
 
 use std::sync::atomic::Ordering;
 
@@ -9,9 +9,9 @@ use super::{Serving, cannot_build, configuration};
 use crate::console;
 use crate::logging;
 
-/// Reads the configuration again and applies it to new requests.
+/// Reloads the configuration and applies it to new requests.
 ///
-/// If it is invalid, everything stays unchanged. Reports the result in both cases.
+/// An invalid configuration changes nothing. Reports the result in both cases.
 pub(super) fn reload(serving: &Serving<'_>) {
     let terminal = serving.context.terminal;
     match try_reload(serving) {
@@ -19,14 +19,15 @@ pub(super) fn reload(serving: &Serving<'_>) {
             for warning in &warnings {
                 terminal.warn(warning);
             }
-            terminal.progress("The configuration was read again; requests under way keep the old one.");
+            terminal.progress("The configuration was reloaded; active requests keep the old one.");
         }
         Err(error) => {
             let body = error.body();
             let hint = body.hint.map(|hint| format!(" {hint}")).unwrap_or_default();
             let why = body.message;
-            terminal
-                .warn(&format!("the configuration cannot be used, and the one before stays: {why}{hint}"));
+            terminal.warn(&format!(
+                "the new configuration is invalid, and the old one stays in effect: {why}{hint}"
+            ));
         }
     }
 }
@@ -34,16 +35,16 @@ pub(super) fn reload(serving: &Serving<'_>) {
 /// Applies the configuration. Returns warnings, including the changed settings that need a restart.
 fn try_reload(serving: &Serving<'_>) -> Result<Vec<String>, CommandError> {
     let effective = configuration(serving.context, serving.arguments)?;
-    // A half-written file is mostly empty. With it, keys and prompts would go to other servers.
+    // A half-written file is mostly empty. Without its upstreams, keys and prompts would go to other servers.
     if serving.has_own_upstreams.load(Ordering::Relaxed) && !effective.settings.has_own_upstreams {
         return Err(CommandError::input(
             "no_upstreams",
-            "it names no upstream any more, and requests would go to the providers' public endpoints",
-            "Name the upstreams in it; to remove all of them, restart.",
+            "it no longer has an upstream, so requests would go to the providers' public endpoints",
+            "Add the upstreams; to remove all of them, restart the gateway.",
         ));
     }
     let mut settings = console::with_console(&effective.settings, &serving.context.environment)?;
-    // The listening address decides who may connect, so the new settings keep the old one.
+    // The listening address limits who may connect, so it changes only at a restart.
     settings.listener.listen = serving.began_with.gateway.listener.listen;
     let secrets = settings.scrubber();
     let gateway = serving.server.gateway().reloaded(settings).map_err(|error| cannot_build(&error))?;
@@ -58,7 +59,8 @@ fn try_reload(serving: &Serving<'_>) -> Result<Vec<String>, CommandError> {
 
 fn unchanged(before: &Settings, now: &Settings) -> Vec<String> {
     let stays = |key: &str, before: String, now: String| {
-        (before != now).then(|| format!("`{key}` is `{now}` now and stays `{before}` until the next start"))
+        (before != now)
+            .then(|| format!("`{key}` changed to `{now}`, but stays `{before}` until the next start"))
     };
     [
         stays("listen", before.gateway.listener.listen.to_string(), now.gateway.listener.listen.to_string()),

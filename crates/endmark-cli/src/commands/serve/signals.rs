@@ -1,4 +1,4 @@
-//! Signal handling of the gateway, and its forced end after a request to stop.
+//! Handles signals of the gateway, and forces its end after a request to stop.
 //!
 //! Both run on a separate thread, so that no work of the gateway delays a signal or the end of the process.
 
@@ -14,9 +14,9 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::standard_error;
 
-/// How long the process may live after the drain time, or after a second signal to stop.
+/// The remaining life of the process after the drain time, or after a second signal to stop.
 ///
-/// It ends within one second; the rest is for the final message.
+/// The process must end within one second; the rest is for the final message.
 const END_TIMEOUT: Duration = Duration::from_millis(900);
 
 /// Time limit for the final message.
@@ -33,7 +33,7 @@ pub(super) enum Asked {
     Reload,
 }
 
-/// Signals that were caught and not handled yet.
+/// Caught signals that still have to be handled.
 pub(super) struct Signals(UnboundedReceiver<Asked>);
 
 /// What the signal thread needs from the gateway.
@@ -42,14 +42,14 @@ pub(super) struct Serving {
     pub(super) drain: Box<dyn Fn() -> Duration + Send>,
     /// Reports why the process ends early. Arguments: the first stop request, and the time since.
     pub(super) give_up: Box<dyn FnOnce(Asked, Duration) -> Exit + Send>,
-    /// The exit code, once it is known; it only remains to be reported.
+    /// The exit code as soon as it is known, before it is reported.
     pub(super) end: Arc<OnceLock<Exit>>,
 }
 
 impl Signals {
-    /// From now on no signal ends the process by itself.
+    /// Makes signals no longer end the process by default.
     ///
-    /// After the first request to stop, the drain time limits its life.
+    /// The drain time starts with the first request to stop.
     pub(super) fn watch(serving: Serving) -> Result<Self, CommandError> {
         let bug = |error| CommandError::Bug(format!("cannot watch signals: {error}"));
         let runtime = Builder::new_current_thread().enable_all().build().map_err(bug)?;

@@ -34,7 +34,7 @@ pub(super) fn text(by: UsageKey, rows: &[UsageSum]) -> String {
 
 /// Quotes a model's name, which is untrusted text.
 ///
-/// A spreadsheet would read one that begins with `=`, `+`, `-`, `@`, a tab or a carriage return as a formula.
+/// A spreadsheet would treat a name that begins with `=`, `+`, `-`, `@`, a tab or a carriage return as a formula.
 fn quoted(key: &str) -> String {
     let formula = if key.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
     if formula.is_empty() && !key.contains([',', '"', '\n', '\r']) {

@@ -8,7 +8,7 @@ use endmark_context::dollars_for_people;
 
 use endmark_console::reports::usage::{Total, UsageKey, UsageSum};
 
-/// The most rows in the text; `--json` and `--csv` have all.
+/// The most rows in the text; `--json` and `--csv` list all.
 const MAX_ROWS: usize = 30;
 
 /// How many characters of a hash are shown.
@@ -22,7 +22,7 @@ macro_rules! add {
 pub(super) fn text(by: UsageKey, rows: &[UsageSum], total: &Total, as_of: &str, layout: Layout) -> String {
     let mut text = String::new();
     if rows.is_empty() {
-        add!(text, "No call was recorded in this time. Point a client at `endmark serve`.");
+        add!(text, "No call was recorded in this time. Connect a client to `endmark serve`.");
         return text;
     }
     let heading = by.name().to_uppercase();
@@ -41,18 +41,18 @@ pub(super) fn text(by: UsageKey, rows: &[UsageSum], total: &Total, as_of: &str, 
         add!(text, "and {} more rows: `--json` and `--csv` have all", rows.len() - MAX_ROWS);
     }
     if total.unpriced_calls > 0 {
-        add!(text, "Give models without a price one under [prices.\"NAME\"].");
+        add!(text, "Set the price of other models under [prices.\"NAME\"].");
     }
     if total.estimated_calls > 0 {
         add!(
             text,
-            "{} calls reported no tokens; theirs are estimated from their bytes",
+            "{} calls reported no tokens; their tokens are estimated from their bytes",
             total.estimated_calls
         );
     }
     add!(
         text,
-        "Standard prices of {as_of}: what was served in a batch, flex or priority tier was billed otherwise."
+        "Standard prices of {as_of}: calls in a batch, flex or priority tier were billed differently."
     );
     text
 }

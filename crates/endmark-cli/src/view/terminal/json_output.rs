@@ -7,15 +7,15 @@ use endmark_failure::acts;
 
 /// Standard output for JSON.
 ///
-/// A pipe or a file receives the bytes unchanged. At a terminal, characters that it would act upon are written as
-/// JSON escapes, so that copied text is still the same document.
+/// A pipe or a file receives the bytes unchanged. At a terminal, control characters are written as JSON escapes, so
+/// that copied text is still the same document.
 pub(crate) struct JsonOutput<W> {
     output: W,
     is_terminal: bool,
 }
 
 impl<W: Write> JsonOutput<W> {
-    /// Wraps a writer that leads to standard output.
+    /// Wraps a writer for standard output.
     pub(crate) fn new(output: W) -> Self {
         Self { output, is_terminal: io::stdout().is_terminal() }
     }

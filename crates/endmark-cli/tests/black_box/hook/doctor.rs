@@ -47,7 +47,7 @@ fn every_hook_that_was_installed_passes_and_leaves_nothing_behind() {
         (3, 3, 2, 3),
         "{found:?}"
     );
-    assert!(found.iter().any(|(_, _, message)| message.contains("and the row that reports an error")));
+    assert!(found.iter().any(|(_, _, message)| message.contains("and the error row")));
     // The report includes criteria that no canary can test.
     assert!(
         found.iter().any(|(name, _, message)| name == "hooks.codex.note" && message.contains("trust")),
@@ -60,7 +60,7 @@ fn every_hook_that_was_installed_passes_and_leaves_nothing_behind() {
 fn a_hook_that_does_not_work_fails_with_the_reason() {
     let none = checks(&place());
     assert_eq!(none.len(), 1);
-    assert!(!none[0].1 && none[0].2.contains("no agent has a hook"), "{none:?}");
+    assert!(!none[0].1 && none[0].2.contains("no hook of Endmark is installed"), "{none:?}");
 
     let place = place().with_file("gone.md", "---\nsuccessCriteria:\n  minLines: 3\n---\n");
     place.run(&[

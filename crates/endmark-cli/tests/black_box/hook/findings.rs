@@ -65,7 +65,7 @@ fn a_cut_result_is_done_again_in_parts_and_all_parts_are_kept() {
         format!("{}{}{}{END}", header("auth, payment", 2), finding(1, "payment"), finding(2, "payment"));
     let over = stopped(&place, &rest).unwrap();
     let message = over["systemMessage"].as_str().unwrap();
-    assert!(message.contains("in 2 parts. All of them: endmark findings merge "), "{message}");
+    assert!(message.contains("in 2 parts. To merge them: endmark findings merge "), "{message}");
     // The command that the sub-agent is asked to report returns the findings of both parts.
     let named = reason.split("`All parts: ").nth(1).unwrap().split('`').next().unwrap();
     assert!(message.ends_with(named), "{named}\n{message}");
@@ -80,7 +80,7 @@ fn what_is_never_whole_ends_all_the_same() {
     let mut held = 0;
     while let Some(answer) = stopped(&place, &header("auth, payment", 3)) {
         if answer["decision"] != "block" {
-            assert!(answer["systemMessage"].as_str().unwrap().contains("may have gaps: "), "{answer}");
+            assert!(answer["systemMessage"].as_str().unwrap().contains("possible gaps: "), "{answer}");
             break;
         }
         held += 1;
@@ -115,7 +115,7 @@ fn a_sub_agent_that_never_hands_over_a_result_is_reported_as_such() {
             let merged = place.run(&command.split(' ').collect::<Vec<_>>());
             assert_eq!(merged.code, 0, "{message}\n{}", merged.errors);
         } else {
-            let expected = format!("has handed over no findings after {attempts} attempts.");
+            let expected = format!("has delivered no findings after {attempts} attempts.");
             assert!(message.contains(&expected) && !message.contains("merge"), "{message}");
         }
     }
@@ -177,7 +177,7 @@ fn a_sub_agent_that_is_resumed_without_a_start_has_to_hand_over_again() {
     }
     let open = whole(3).replace("declared_findings: 1", "coverage: auth=partial\ndeclared_findings: 1");
     let held = stop(&open, false);
-    assert!(held["reason"].as_str().unwrap().contains("is whole, but leaves open"), "{held}");
+    assert!(held["reason"].as_str().unwrap().contains("is whole, but does not cover"), "{held}");
 }
 
 #[test]

@@ -114,7 +114,7 @@ fn a_file_that_was_not_there_goes_again_and_a_project_has_its_own() {
         let place = Place::new();
         let install = ["hook", "install", "--agent", agent, "--project"];
         let shown = place.run(&[&install[..], &["--dry-run"]].concat());
-        assert!(shown.output.contains("Would be written to"), "{}", shown.output);
+        assert!(shown.output.contains("Would write to"), "{}", shown.output);
         assert!(!place.path().join(file(agent)).exists());
         assert_eq!(place.run(&install).code, 0);
         assert!(place.path().join(file(agent)).exists());
