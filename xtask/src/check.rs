@@ -1,4 +1,4 @@
-//! The checks, in the order they are run.
+//! The list of checks.
 
 mod codes;
 mod crate_count;
@@ -16,11 +16,11 @@ use crate::workspace::{Workspace, WorkspaceError};
 /// One check.
 pub(crate) struct Check {
     pub(crate) name: &'static str,
-    /// Answers the failures, one sentence each with a next step.
+    /// Returns the failures, one sentence each with a next step.
     pub(crate) run: fn(&Workspace) -> Result<Vec<String>, WorkspaceError>,
 }
 
-/// All of them.
+/// All checks, in the order in which they run.
 pub(crate) const CHECKS: &[Check] = &[
     Check { name: "layering", run: layering::run },
     Check { name: "rooms", run: rooms::run },

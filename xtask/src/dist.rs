@@ -1,7 +1,7 @@
-//! Builds the programs that are published, and has them packed.
+//! Builds and packs the published programs.
 //!
-//! The programs are static: one runs with every C library, in a container of nothing else too. `cargo-zigbuild` links
-//! them for both kinds of machine; Python packs them (xtask/dist/pack.py). What is missing of these is installed first.
+//! The programs are static, so they run with every C library and in an empty container. `cargo-zigbuild` links them for
+//! both architectures, and Python packs them (xtask/dist/pack.py). Missing tools are installed first.
 
 mod tools;
 
@@ -15,38 +15,38 @@ pub(crate) const USAGE: &str = "usage: cargo xtask dist [--out FOLDER] [--profil
 const TARGETS: [&str; 2] = ["x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl"];
 const EPOCH: &str = "SOURCE_DATE_EPOCH";
 
-/// A library of a package for another language, linked to glibc, which nearly every Python and Node is.
+/// A library of a package for another language. It is linked to glibc, as nearly every Python and Node is.
 struct Library {
     /// The packer's option for it.
     option: &'static str,
-    /// The triple of the program beside it, and its path.
+    /// The target triple of the related program, and its path.
     built: String,
 }
 
-/// These libraries: the packer's option, the package of `bindings/`, and the file that it becomes.
+/// The libraries: the packer's option, the package in `bindings/`, and the resulting file.
 const LIBRARIES: [(&str, &str, &str); 2] =
     [("--module", "endmark-python", "lib_native.so"), ("--addon", "endmark-node", "libendmark_node.so")];
 
-/// What is asked for.
+/// The parsed options.
 struct Wanted {
     out: PathBuf,
     profile: String,
     targets: Vec<String>,
-    /// Programs that are there already.
+    /// Programs that are already built.
     built: Vec<String>,
-    /// What Python and Node load; none where the programs are there already.
+    /// The libraries for Python and Node; empty if the programs are already built.
     libraries: Vec<Library>,
 }
 
-/// Builds for every target, and packs; the time in the packages is that of the newest commit.
+/// Builds for every target, and packs. The packages get the time of the newest commit.
 pub(crate) fn make(arguments: &[String]) -> Result<(), String> {
     let mut wanted = read(arguments)?;
     let root = env::current_dir().map_err(|error| format!("cannot find the current folder: {error}"))?;
     let has_own = |names: &[String]| names.iter().any(|name| name.starts_with(env::consts::ARCH));
     if !has_own(&wanted.built) && (!wanted.built.is_empty() || !has_own(&wanted.targets)) {
-        // Said before the quarter of an hour that a build takes.
+        // Reported before the build, which takes a quarter of an hour.
         return Err(format!(
-            "a program of this machine ({}) prints the manual: name it, too",
+            "packing needs a program for this machine ({}), which prints the manual: add it with `--target` or `--built`",
             env::consts::ARCH
         ));
     }
@@ -103,7 +103,7 @@ fn read(arguments: &[String]) -> Result<Wanted, String> {
     Ok(wanted)
 }
 
-/// Where the program is, once it is built.
+/// Builds the program, and returns its path.
 fn build(root: &Path, target: &str, profile: &str, path: &OsStr) -> Result<PathBuf, String> {
     let mut build = zigbuild(root, path)?;
     build.args(["--package", "endmark-cli", "--bin", "endmark", "--profile", profile, "--target", target]);
@@ -112,28 +112,28 @@ fn build(root: &Path, target: &str, profile: &str, path: &OsStr) -> Result<PathB
     Ok(built_in(root).join(target).join(profile).join("endmark"))
 }
 
-/// The folder of a library for the machine of this target, once it is built.
+/// Builds a library for the architecture of this target, and returns its folder.
 fn build_library(root: &Path, target: &str, package: &str, path: &OsStr) -> Result<PathBuf, String> {
     let target = tools::with_glibc(target);
     let mut build = zigbuild(root, path)?;
     build.args(["--manifest-path", "bindings/Cargo.toml", "--package", package, "--release"]);
     build.args(["--target", &format!("{target}.{}", tools::OLDEST_GLIBC)]);
-    // Python's module is for every Python; none is asked what it is.
+    // Python's module supports every Python version, so the build must not inspect one.
     build.env("PYO3_NO_PYTHON", "1");
     run(build)?;
     Ok(built_in(root).join(target).join("release"))
 }
 
-/// Returns the folder for builds. It is separate, since other flags would recompile everything in the usual one.
+/// Returns the folder for builds. It is separate because other flags would recompile everything in the usual folder.
 fn built_in(root: &Path) -> PathBuf {
     root.join("target/dist-build")
 }
 
-/// A build into which no path of this machine goes, so that every machine builds the same.
+/// Returns a build command that embeds no local paths, so that every machine builds the same files.
 fn zigbuild(root: &Path, path: &OsStr) -> Result<Command, String> {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| env::var_os("HOME").map(|home| Path::new(&home).join(".cargo")));
-    let home = home.ok_or("neither CARGO_HOME nor HOME says where cargo keeps its sources")?;
+    let home = home.ok_or("set CARGO_HOME or HOME, so that cargo's sources can be found")?;
     let mut flags = OsString::from("--remap-path-prefix=");
     flags.push(&home);
     flags.push("=/cargo --remap-path-prefix=");
@@ -151,7 +151,7 @@ fn newest_commit() -> Result<String, String> {
     let output = Command::new("git").args(["-c", "safe.directory=*", "log", "-1", "--format=%ct"]).output();
     let output = output.map_err(|error| format!("cannot run git ({error}): set {EPOCH}"))?;
     let time = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    if time.is_empty() { Err(format!("git knows no commit: set {EPOCH}")) } else { Ok(time) }
+    if time.is_empty() { Err(format!("git has no commit: set {EPOCH}")) } else { Ok(time) }
 }
 
 fn run(mut command: Command) -> Result<(), String> {

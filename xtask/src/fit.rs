@@ -1,30 +1,30 @@
-//! Fits the weights by which the stitcher decides: a logistic regression on what the stitcher itself judges seams by.
+//! Fits the weights of the stitcher by a logistic regression on the features by which it judges seams.
 //!
-//! The cases are those of `bench/recovery` that are in the half `fit`, in files that its `run.py --write` wrote.
+//! The cases are the half `fit` of `bench/recovery`, in files from its `run.py --write`.
 
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Where the weights are written.
+/// The generated file.
 const WEIGHTS: &str = "crates/endmark-recovery/src/stitch/decision/weights.rs";
-/// A weight is in units of so small a part of the logarithm of the odds, as in `decision.rs`.
+/// Weights are stored in this fraction of a unit of the logarithm of the odds, as in `decision.rs`.
 const UNIT: f64 = 1024.0;
-/// How much is held against a weight of one: a sign that few cases have is not trusted far.
+/// The strength of the regularisation, so that a feature of few cases gets no large weight.
 const DOUBT: f64 = 1.0;
 /// The number of steps of the fit, and the largest change of a weight in one step.
 const ROUNDS: usize = 150;
 const MAX_AT_ONCE: f64 = 4.0;
-/// What the names of weights of likelihood have in them.
+/// The names of likelihood weights contain this text.
 const LIKELIHOOD: &str = "AheadOf";
 
-/// One case: whether its seam is right, and what it is judged by.
+/// A case: whether its seam is right, and the values of its features.
 struct Row {
     right: f64,
     values: Vec<f64>,
 }
 
-/// Writes the weights fitted on the cases in these files.
+/// Writes the weights that fit the cases in these files.
 pub(crate) fn make(files: &[String]) -> Result<(), String> {
     if files.is_empty() {
         return Err("usage: cargo xtask fit CASES.jsonl…".to_owned());
@@ -46,7 +46,7 @@ pub(crate) fn make(files: &[String]) -> Result<(), String> {
     fs::write(WEIGHTS, text).map_err(|error| format!("cannot write {WEIGHTS}: {error}"))
 }
 
-/// The names of the weights, and the rows of the cases in a file.
+/// Returns the names of the weights, and the rows of the cases in a file.
 fn read(file: &str) -> Result<(Vec<String>, Vec<Row>), String> {
     let cases = File::open(Path::new(file)).map_err(|error| format!("cannot read {file}: {error}"))?;
     let output = Command::new("cargo")
@@ -57,7 +57,7 @@ fn read(file: &str) -> Result<(Vec<String>, Vec<Row>), String> {
         .output()
         .map_err(|error| format!("cannot run cargo: {error}"))?;
     if !output.status.success() {
-        return Err(format!("the stitcher does not judge {file}: {}", output.status));
+        return Err(format!("the stitcher failed for {file}: {}", output.status));
     }
     let text = String::from_utf8_lossy(&output.stdout);
     let mut lines = text.lines();
@@ -71,8 +71,9 @@ fn read(file: &str) -> Result<(Vec<String>, Vec<Row>), String> {
     Ok((names, rows.collect::<Result<_, String>>()?))
 }
 
-/// The weights that make what was right most probable, one after the other made better (Newton's method); none of likelihood is
-/// below zero, so that what is likelier is never less probable.
+/// Returns the weights that maximise the likelihood of the right decisions (Newton's method).
+///
+/// Likelihood weights are never negative, so that a more likely seam is never less probable.
 fn fitted(rows: &[Row], names: &[String]) -> Result<Vec<f64>, String> {
     if let Some(row) = rows.iter().find(|row| row.values.len() != names.len()) {
         return Err(format!("a row has {} values for {} names", row.values.len(), names.len()));

@@ -1,7 +1,11 @@
-//! `cargo xtask check`: what a machine can check of the project's shape, in seconds. `cargo xtask models`: builds the table
-//! of models. `cargo xtask fit`: the weights of the stitcher. `cargo xtask dist`: builds and packs what is published.
+//! The tasks of the project:
 //!
-//! Each check is one file in `check/`. A failure names the place and a next step.
+//! - `cargo xtask check` checks the structure of the project in seconds.
+//! - `cargo xtask models` builds the table of models.
+//! - `cargo xtask fit` fits the weights of the stitcher.
+//! - `cargo xtask dist` builds and packs the published programs.
+//!
+//! Each check is one file in `check/`. A failure states the place and a next step.
 
 mod check;
 mod dist;
@@ -27,14 +31,14 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(message) => {
-            // Nothing can be done about a standard error that is closed.
+            // If standard error is closed, the failure cannot be reported.
             let _ = writeln!(io::stderr(), "{message}");
             ExitCode::from(2)
         }
     }
 }
 
-/// Answers whether all went well.
+/// Runs a task. Returns whether it succeeded.
 fn run(arguments: &[String]) -> Result<bool, String> {
     let (command, names) = arguments.split_first().ok_or(USAGE)?;
     match command.as_str() {
@@ -47,7 +51,7 @@ fn run(arguments: &[String]) -> Result<bool, String> {
     }
 }
 
-/// Answers whether every chosen check passed.
+/// Runs the chosen checks. Returns whether all passed.
 fn checked(names: &[String]) -> Result<bool, String> {
     let chosen = choose(names)?;
     let workspace = Workspace::load().map_err(|error| error.to_string())?;
@@ -65,7 +69,7 @@ fn checked(names: &[String]) -> Result<bool, String> {
     Ok(passed)
 }
 
-/// The named checks, or all of them.
+/// Returns the named checks, or all checks.
 fn choose(names: &[String]) -> Result<Vec<&'static Check>, String> {
     if names.is_empty() {
         return Ok(CHECKS.iter().collect());
@@ -73,7 +77,7 @@ fn choose(names: &[String]) -> Result<Vec<&'static Check>, String> {
     let find = |name: &String| {
         CHECKS.iter().find(|check| check.name == name).ok_or_else(|| {
             let known: Vec<_> = CHECKS.iter().map(|check| check.name).collect();
-            format!("there is no check `{name}`: there are {}", known.join(", "))
+            format!("there is no check `{name}`: use {}", known.join(", "))
         })
     };
     names.iter().map(find).collect()

@@ -1,4 +1,4 @@
-//! Makes the table of models from the newest versions of the packages that have one. Needs Python 3 with pip.
+//! Builds the table of models from the newest versions of two Python packages. Needs Python 3 with pip.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -7,17 +7,17 @@ use std::{env, fs};
 
 const EXTRACT: &str = "xtask/models/extract.py";
 const TABLE: &str = "crates/endmark-context/data/models.json";
-/// Prices come from a package that can be installed in a second; of the other one, of 40 MB, only a file is needed.
+/// The package with prices, which installs in a second. Of the other package (40 MB) only one file is needed.
 const PRICES: &str = "genai-prices";
 const LIMITS: &str = "litellm";
 const LIMITS_FILE: &str = "litellm/model_prices_and_context_window_backup.json";
 
-/// Writes the table; a difference to the last one is there to be read before it is committed.
+/// Writes the table. Check the difference to the previous table before you commit it.
 pub(crate) fn make() -> Result<(), String> {
     let folder = env::temp_dir().join(format!("endmark-models-{}", std::process::id()));
     fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
     let made = make_in(&folder);
-    // A remainder stays in the folder for temporary files.
+    // If this fails, the files stay in the folder for temporary files.
     let _ = fs::remove_dir_all(&folder);
     made
 }
@@ -64,10 +64,10 @@ fn wheel_in(folder: &Path) -> Result<PathBuf, String> {
     let mut files = entries.filter_map(|entry| Some(entry.ok()?.path()));
     files
         .find(|path| path.extension() == Some(OsStr::new("whl")))
-        .ok_or_else(|| format!("pip brought no wheel of {LIMITS}"))
+        .ok_or_else(|| format!("pip downloaded no wheel of {LIMITS}"))
 }
 
-/// Of a wheel's name, `NAME-VERSION-….whl`.
+/// Returns the version in a wheel's name, `NAME-VERSION-….whl`.
 fn version_of(wheel: &Path) -> Result<String, String> {
     let name = wheel.file_name().unwrap_or_default().to_string_lossy();
     name.split('-').nth(1).map(str::to_owned).ok_or_else(|| format!("{name} has no version in its name"))

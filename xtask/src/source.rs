@@ -1,14 +1,14 @@
-//! Reading Rust files as far as the checks need it, in the layout that `cargo fmt` gives them.
+//! Reads Rust files as far as the checks need it, in the layout of `cargo fmt`.
 
 use std::path::Path;
 
-/// Whether all of a file is tests: `tests.rs`, or anything in a folder `tests`.
+/// Whether a file contains only tests: `tests.rs`, or any file in a folder `tests`.
 pub(crate) fn is_test_file(file: &Path) -> bool {
     file.file_name().is_some_and(|name| name == "tests.rs")
         || file.parent().is_some_and(|folder| folder.iter().any(|name| name == "tests"))
 }
 
-/// The lines that are not in a test module, with their numbers from 1.
+/// Returns the lines outside test modules, with their numbers from 1.
 pub(crate) fn lines_without_tests(text: &str) -> Vec<(usize, &str)> {
     let mut kept = Vec::new();
     let mut lines = text.lines().zip(1..).peekable();
@@ -17,7 +17,7 @@ pub(crate) fn lines_without_tests(text: &str) -> Vec<(usize, &str)> {
         let next = lines.peek().map(|(next, _)| *next);
         if line == "#[cfg(test)]" && next.is_some_and(begins_module) {
             if next.is_some_and(|next| next.ends_with('{')) {
-                // The formatter gives a closing brace in the first column to the module alone.
+                // The formatter puts only the closing brace of the module in the first column.
                 lines.by_ref().find(|(line, _)| *line == "}");
             } else {
                 lines.next();

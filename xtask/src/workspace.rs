@@ -1,4 +1,4 @@
-//! What cargo and git know about the workspace, asked once.
+//! The workspace as reported by cargo and git. It is loaded once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -7,26 +7,26 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-/// The packages, their graph, and the files.
+/// The packages, their dependency graph, and the files.
 pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
     metadata: Metadata,
 }
 
-/// Something the checks stand on cannot be asked.
+/// Error of loading data for the checks.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WorkspaceError {
     /// A program is missing or cannot be started.
     #[error("cannot run `{0}` ({1}): install it")]
     Start(String, io::Error),
-    /// A program says no.
+    /// A program failed.
     #[error("`{0}` failed: {1}")]
     Failed(String, String),
-    /// Cargo's answer has another shape than it had.
+    /// The output of `cargo metadata` has an unexpected form.
     #[error("cannot read the answer of `cargo metadata`: {0}")]
     Metadata(#[from] serde_json::Error),
-    /// A crate that a check is about is gone.
-    #[error("there is no crate `{0}` in the workspace: put its new name into xtask/src/check/")]
+    /// A crate that a check names does not exist.
+    #[error("there is no crate `{0}` in the workspace: update its name in xtask/src/check/")]
     NoMember(&'static str),
     /// A file cannot be read.
     #[error("cannot read {0}: {1}")]
@@ -41,7 +41,7 @@ struct Metadata {
     resolve: Resolve,
 }
 
-/// A package as its manifest has it.
+/// A package, as in its manifest.
 #[derive(Deserialize)]
 pub(crate) struct Package {
     id: String,
@@ -50,13 +50,13 @@ pub(crate) struct Package {
     pub(crate) dependencies: Vec<Dependency>,
 }
 
-/// A dependency as the manifest names it.
+/// A dependency, as in the manifest.
 #[derive(Deserialize)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
-    /// Nothing for a normal one, else `dev` or `build`.
+    /// `None` for a normal dependency, otherwise `dev` or `build`.
     pub(crate) kind: Option<String>,
-    /// Where it is, if it is in a folder of this machine.
+    /// The folder of a local dependency.
     path: Option<PathBuf>,
 }
 
@@ -84,14 +84,14 @@ struct EdgeKind {
 }
 
 impl Workspace {
-    /// Asks cargo.
+    /// Runs `cargo metadata` and loads the workspace.
     pub(crate) fn load() -> Result<Self, WorkspaceError> {
         let answer =
             output(&cargo(), &["metadata", "--format-version", "1", "--all-features"], Path::new("."))?;
         Self::parse(&answer)
     }
 
-    /// Reads cargo's answer.
+    /// Parses the output of `cargo metadata`.
     pub(crate) fn parse(answer: &str) -> Result<Self, WorkspaceError> {
         let metadata: Metadata = serde_json::from_str(answer)?;
         Ok(Self { root: metadata.workspace_root.clone(), metadata })
@@ -102,12 +102,12 @@ impl Workspace {
         self.metadata.packages.iter().filter(|package| self.metadata.workspace_members.contains(&package.id))
     }
 
-    /// The member of this name.
+    /// Returns the member of this name.
     pub(crate) fn member(&self, name: &'static str) -> Result<&Package, WorkspaceError> {
         self.members().find(|package| package.name == name).ok_or(WorkspaceError::NoMember(name))
     }
 
-    /// Whether a package is built with this feature, by whichever crate of the workspace.
+    /// Whether any crate of the workspace builds a package with this feature.
     pub(crate) fn has_feature(&self, package: &str, feature: &str) -> bool {
         let of =
             |id: &str| self.metadata.packages.iter().any(|other| other.id == id && other.name == package);
@@ -115,8 +115,9 @@ impl Workspace {
         nodes.iter().any(|node| node.features.iter().any(|own| own == feature) && of(&node.id))
     }
 
-    /// The names of all packages that this one is built with, through normal and build dependencies, without those that
-    /// are only reached where a package of this name needs one of that.
+    /// Returns the names of all packages in the normal and build dependencies of a package.
+    ///
+    /// Leaves out dependencies for which `without(package, dependency)` is true.
     pub(crate) fn closure(&self, package: &Package, without: fn(&str, &str) -> bool) -> BTreeSet<&str> {
         let names: BTreeMap<&str, &str> = self
             .metadata
@@ -143,7 +144,7 @@ impl Workspace {
         others.map(|other| other.name.as_str()).collect()
     }
 
-    /// The files under version control, and those that would be if they were added now; relative to the root.
+    /// Returns the files under version control and the new files that git does not ignore, relative to the root.
     pub(crate) fn files(&self) -> Result<Vec<PathBuf>, WorkspaceError> {
         let arguments = ["-c", "safe.directory=*", "ls-files", "-co", "--exclude-standard", "-z"];
         let listing = output("git", &arguments, &self.root)?;
@@ -153,28 +154,28 @@ impl Workspace {
         Ok(files.into_iter().filter(|file| self.root.join(file).is_file()).collect())
     }
 
-    /// The Rust files among them, with their text.
+    /// Returns the Rust files with their text.
     pub(crate) fn rust_files(&self) -> Result<Vec<(PathBuf, String)>, WorkspaceError> {
         let files =
             self.files()?.into_iter().filter(|file| file.extension().is_some_and(|ending| ending == "rs"));
         files.map(|file| self.read(&file).map(|text| (file, text))).collect()
     }
 
-    /// A file's text; what is not UTF-8 in it is replaced.
+    /// Returns the text of a file. Invalid UTF-8 is replaced.
     pub(crate) fn read(&self, file: &Path) -> Result<String, WorkspaceError> {
         let bytes = std::fs::read(self.root.join(file));
         let bytes = bytes.map_err(|error| WorkspaceError::File(file.to_owned(), error))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// What cargo prints, run at the root.
+    /// Runs cargo at the root, and returns its output.
     pub(crate) fn cargo(&self, arguments: &[&str]) -> Result<String, WorkspaceError> {
         output(&cargo(), arguments, &self.root)
     }
 }
 
 impl Package {
-    /// The package's folder, relative to the root.
+    /// Returns the package's folder, relative to the root.
     pub(crate) fn folder<'a>(&'a self, workspace: &Workspace) -> &'a Path {
         let folder = self.manifest_path.parent().unwrap_or(&self.manifest_path);
         folder.strip_prefix(&workspace.root).unwrap_or(folder)
@@ -182,18 +183,18 @@ impl Package {
 }
 
 impl Dependency {
-    /// Whether it is a package of this workspace.
+    /// Whether the package belongs to this workspace.
     pub(crate) fn is_ours(&self) -> bool {
         self.path.is_some()
     }
 
-    /// Whether only tests, examples and benchmarks see it.
+    /// Whether only tests, examples and benchmarks use the dependency.
     pub(crate) fn is_for_tests(&self) -> bool {
         self.kind.as_deref() == Some("dev")
     }
 }
 
-/// The cargo that runs this task.
+/// Returns the path of the cargo that runs this task.
 fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }

@@ -7,7 +7,7 @@ use endmark_guard::{Artifact, Assessment, Guard};
 use endmark_process::read_regular;
 use endmark_store::sha256_hex;
 
-/// Maximum number of bytes read from an artifact. Artifacts for human readers are about a thousandth of that.
+/// Maximum number of bytes that are read from an artifact. Typical artifacts have about a thousandth of this size.
 const LIMIT_BYTES: u64 = 256 << 20;
 
 /// An artifact that was read and judged.
@@ -31,7 +31,7 @@ pub(crate) fn see(path: &Path, guard: &Guard) -> io::Result<JudgedArtifact> {
         }
         Err(error) => return Err(error),
     };
-    // Invalid UTF-8 is judged as it would be shown.
+    // Invalid UTF-8 is judged in the form in which it would be shown.
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let report = guard.judge(&Artifact::read_file(&text, &path.to_string_lossy()));
     let mut fingerprint = sha256_hex(&bytes);

@@ -1,4 +1,4 @@
-//! Builds the command line of an agent: its arguments, its session and its prompt. (CG-5)
+//! Builds the command line of an agent: its arguments, its session and its prompt (CG-5).
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -11,24 +11,24 @@ pub(crate) const PROMPT: &str = "{prompt}";
 /// The session in which an agent works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Session {
-    /// The agent starts a session of its own.
+    /// The agent starts its own session.
     Fresh,
     /// A new session with this name, chosen by the supervisor.
     Chosen(String),
-    /// This session is resumed.
+    /// An existing session, which is resumed.
     Resumed(String),
 }
 
-/// A command ready to be started.
+/// A command that is ready to be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     /// The program and its arguments.
     pub words: Vec<OsString>,
-    /// Contents of its standard input; `None` for an empty input.
+    /// The content of standard input; `None` for an empty input.
     pub input: Option<String>,
 }
 
-/// Options by which a user has decided about the session.
+/// Returns the options with which the user has already chosen a session.
 fn decides_about_session(agent: Agent) -> &'static [&'static str] {
     match agent {
         Agent::Claude => &[
@@ -47,7 +47,7 @@ fn decides_about_session(agent: Agent) -> &'static [&'static str] {
     }
 }
 
-/// Whether an agent can be asked to resume its session with this command.
+/// Whether an agent with this command can resume its session.
 pub(crate) fn can_resume(agent: Agent, words: &[OsString]) -> bool {
     let decided = decides_about_session(agent);
     agent != Agent::Plain && !words.iter().any(|word| is_option(word, decided))
@@ -64,7 +64,7 @@ fn is_option(word: &OsStr, options: &[&str]) -> bool {
     options.contains(&name)
 }
 
-/// Returns the options without which an agent prints no readable stream, if they are missing.
+/// Returns the missing options without which the agent prints no readable stream.
 pub fn missing_stream(agent: Agent, words: &[OsString]) -> Option<&'static str> {
     let has = |word: &str| {
         words.iter().any(|there| {
@@ -80,15 +80,14 @@ pub fn missing_stream(agent: Agent, words: &[OsString]) -> Option<&'static str> 
     }
 }
 
-/// Returns the agent that a program is known as.
+/// Returns the agent of a program with this name.
 pub(crate) fn agent_of(program: &OsStr) -> Agent {
     let name = Path::new(program).file_stem().and_then(OsStr::to_str).unwrap_or_default();
     Agent::parse(name).unwrap_or(Agent::Plain)
 }
 
 impl Call {
-    /// Returns the command in this session with this prompt, which replaces `{prompt}` or else goes to standard
-    /// input.
+    /// Returns the command for this session and prompt. The prompt replaces `{prompt}`, or else goes to standard input.
     pub fn new(agent: Agent, words: &[OsString], session: &Session, prompt: Option<&str>) -> Self {
         let place = words.iter().position(|word| word.to_str().is_some_and(|word| word.contains(PROMPT)));
         let mut called: Vec<OsString> =
@@ -103,7 +102,7 @@ impl Call {
             (Agent::Codex, Session::Resumed(id)) => vec!["resume", id],
         };
         let end = called.iter().position(|word| word == "--").unwrap_or(called.len());
-        // For Codex, `resume` is a subcommand of `exec`, and the prompt follows it.
+        // For Codex, `resume` is a subcommand of `exec` and precedes the prompt.
         let at = if agent == Agent::Codex { place.unwrap_or(end).min(end) } else { end };
         called.splice(at..at, flags.into_iter().map(OsString::from));
         let is_typed = place.is_some();

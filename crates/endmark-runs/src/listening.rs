@@ -8,7 +8,7 @@ use endmark_process::{Listener, ListenerDecision, Transcript};
 use crate::record::{RecordWriter, RunSheet};
 use crate::task::{Task, Watch};
 
-/// A run under way: the state machine, its record, and the observer.
+/// An active run: the state machine, its record, and the observer.
 pub(crate) struct RunInProgress<'a> {
     pub(crate) task: &'a Task,
     pub(crate) run: Run,
@@ -39,19 +39,19 @@ impl RunInProgress<'_> {
         }
     }
 
-    /// Returns the duration of the run, including the time before it was taken up.
+    /// Returns the duration of the run, including the time before it was resumed.
     pub(crate) fn took(&self) -> Duration {
         let before = self.task.taken_up.as_ref().map_or(0, |taken_up| taken_up.before.seconds);
         Duration::from_secs(before) + self.began.elapsed()
     }
 
-    /// Returns that duration in whole seconds.
+    /// Returns the same duration in whole seconds.
     pub(crate) fn seconds(&self) -> u64 {
         self.took().as_secs()
     }
 }
 
-/// Listens to one attempt.
+/// Reads the output of one attempt.
 pub(crate) struct AttemptListener<'s, 'a> {
     pub(crate) scene: &'s mut RunInProgress<'a>,
     pub(crate) stream: AgentStream,
@@ -70,12 +70,11 @@ impl<'s, 'a> AttemptListener<'s, 'a> {
         Self { scene, stream, received_before, output, errors, last_usage }
     }
 
-    /// Ends the transcripts. Returns the stream, and the number of requests that the gateway had received before the
-    /// attempt.
+    /// Ends the transcripts. Returns the stream, and the number of requests to the gateway before the attempt.
     pub(crate) fn finish(self) -> (AgentStream, u64) {
         for transcript in [self.output, self.errors].into_iter().flatten() {
             if let Err(error) = transcript.finish() {
-                self.scene.watch.warn(&format!("what the agent printed is not kept in full: {error}"));
+                self.scene.watch.warn(&format!("the agent's output was not saved in full: {error}"));
             }
         }
         (self.stream, self.received_before)
@@ -126,25 +125,27 @@ impl Listener for AttemptListener<'_, '_> {
     }
 }
 
-/// Judges an attempt whose agent reports more model replies than the run's gateway received requests: the others came
-/// from elsewhere. `None` if the numbers fit or the run has no gateway.
+/// Returns the end of an attempt whose agent bypassed the run's gateway.
+///
+/// The agent reports more model replies than the gateway received requests, so the other replies came from elsewhere.
+/// `None` if the numbers match or the run has no gateway.
 ///
 /// A gateway counts a request before it answers it, and an agent reports a reply after it received it. So an agent
-/// that uses only the gateway never reports more replies, in whatever order the two numbers are read here.
+/// that uses only the gateway never reports more replies, in whatever order the two numbers are read.
 pub(crate) fn bypassed(task: &Task, stream: &AgentStream, received_before: u64) -> Option<AttemptJudgement> {
     let received = task.between.as_ref()?.received().saturating_sub(received_before);
     let reported = stream.model_calls();
     (reported > received).then(|| AttemptJudgement::bypassed(reported, received))
 }
 
-/// Returns the transcript file of this attempt. The run continues without one.
+/// Returns the transcript file of this attempt, or `None` with a warning if it cannot be created.
 fn transcript(scene: &mut RunInProgress<'_>, ending: &str) -> Option<Transcript> {
     let folder = scene.task.transcripts.as_ref()?;
     let path = folder.join(format!("{}.{ending}", scene.run.attempt() + 1));
     match Transcript::create(&path, scene.task.transcript_bytes) {
         Ok(transcript) => Some(transcript),
         Err(error) => {
-            scene.watch.warn(&format!("what the agent prints is not kept in `{}`: {error}", path.display()));
+            scene.watch.warn(&format!("the agent's output cannot be saved in `{}`: {error}", path.display()));
             None
         }
     }

@@ -12,16 +12,16 @@ use tokio::time::{Instant, timeout_at};
 use crate::report::{AgentRun, RunEventReport};
 use crate::task::{Task, Watch};
 
-/// Minimum interval between writes of usage: people look at it, and the store has other work.
+/// Minimum interval between writes of usage, which only people read.
 const BETWEEN_SHEETS: Duration = Duration::from_millis(500);
 
-/// The run as it is recorded.
+/// The record of a run.
 #[derive(Debug, Clone)]
 pub(crate) struct RunSheet {
     record: RunRecord,
     /// Start time in UTC.
     started_at: String,
-    /// What the artifact lacked when it was last judged, as text.
+    /// What the artifact lacked at the last check, as text.
     missing: String,
 }
 
@@ -86,7 +86,7 @@ impl RunSheet {
         self.missing = missing(&points.collect::<Vec<_>>());
     }
 
-    /// Copies the state of the run's state machine.
+    /// Copies the state from the run's state machine.
     pub(crate) fn follow(&mut self, run: &Run) {
         let usage = run.token_usage();
         let record = &mut self.record;
@@ -120,33 +120,33 @@ impl RunSheet {
         let attempts = format!("attempt {} of {}", record.attempt, record.max_attempts);
         let lacking = match record.findings {
             Some(_) if !self.missing.is_empty() => self.missing.as_str(),
-            Some(_) => "what it lacks was not reported",
-            None => "nothing judged",
+            Some(_) => "its missing parts were not reported",
+            None => "it was not checked",
         };
         let evidence = record.evidence.lines().next().unwrap_or_default();
         let message = match notice {
-            Notice::Started => format!("{attempts}: `{}` is at work on `{}`", record.agent, record.artifact),
+            Notice::Started => format!("{attempts}: `{}` is working on `{}`", record.agent, record.artifact),
             Notice::ContextRisk { is_sum: false } => format!(
                 "a call used {} of the model's {} tokens",
                 record.largest_call_tokens.unwrap_or_default(),
                 record.limit_tokens.unwrap_or_default()
             ),
             Notice::ContextRisk { is_sum: true } => {
-                "all calls together are above the threshold; single calls are not reported, so this is a warning and no more".to_owned()
+                "all calls together exceed the threshold; single calls are not reported, so this is only a warning".to_owned()
             }
             Notice::RetryQueued(reason) | Notice::Released(reason) | Notice::Failed(reason) => {
                 let what = match reason {
                     Reason::ContextGuardFail => format!("`{}` is not finished: {lacking}", record.artifact),
                     Reason::ContextExhaustion => {
-                        format!("`{}` is not finished, and no room or no try is left: {lacking}", record.artifact)
+                        format!("`{}` is not finished, and no context or attempts are left: {lacking}", record.artifact)
                     }
-                    Reason::Budget => "a ceiling is reached".to_owned(),
-                    Reason::AttemptTime => "it took longer than an attempt may".to_owned(),
-                    Reason::Stalled => "nothing comes from the agent, or its tries change nothing".to_owned(),
-                    Reason::AgentCrash => "the agent did not come to its own end".to_owned(),
-                    Reason::GatewayBypassed => "calls of the agent did not go through the run's gateway".to_owned(),
-                    Reason::Interrupted => "somebody stopped it".to_owned(),
-                    Reason::SupervisorLost => "its supervisor was killed".to_owned(),
+                    Reason::Budget => "the run reached a limit".to_owned(),
+                    Reason::AttemptTime => "the attempt reached its time limit".to_owned(),
+                    Reason::Stalled => "the agent is silent, or its attempts change nothing".to_owned(),
+                    Reason::AgentCrash => "the agent failed".to_owned(),
+                    Reason::GatewayBypassed => "calls of the agent bypassed the run's gateway".to_owned(),
+                    Reason::Interrupted => "the run was stopped".to_owned(),
+                    Reason::SupervisorLost => "the run's supervisor was killed".to_owned(),
                 };
                 let evidence = if evidence.is_empty() { String::new() } else { format!(" ({evidence})") };
                 format!("{attempts}: {what}{evidence}")
@@ -172,7 +172,7 @@ fn now() -> String {
     utc(u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Writes records to the store in the order in which they arrive, while an agent is listened to.
+/// Writes records to the store in the order of their arrival, concurrently with the agent's output.
 #[derive(Debug)]
 pub(crate) struct RecordWriter {
     queue: UnboundedSender<(RunRecord, Vec<RunEventRecord>)>,
@@ -185,16 +185,16 @@ impl RecordWriter {
         Self { queue, writer: tokio::spawn(write_all(recorder, sheets)) }
     }
 
-    /// Queues the run and these events to be written.
+    /// Queues the run and these events for writing.
     pub(crate) fn put(&self, sheet: &RunSheet, events: &[RunEventReport]) {
         let events = events
             .iter()
             .map(|event| RunEventRecord { name: event.event.clone(), message: event.message.clone() });
-        // A writer that has ended has reported the reason.
+        // A closed queue means that the writer has ended and reported the reason.
         let _ = self.queue.send((sheet.record.clone(), events.collect()));
     }
 
-    /// Waits until everything is committed, and warns about what was not.
+    /// Waits until everything is committed, and warns about records that were not.
     pub(crate) async fn close(self, watch: &mut dyn Watch) {
         drop(self.queue);
         if let Ok(Some(error)) = self.writer.await {
@@ -215,7 +215,7 @@ async fn write_all(
         let came = match waiting.take() {
             None => sheets.recv().await,
             Some(run) => match timeout_at(next, sheets.recv()).await {
-                // The later record includes the waiting one.
+                // The later record includes the earlier one, which was not written yet.
                 Ok(Some(came)) => Some(came),
                 Ok(None) | Err(_) => Some((run, Vec::new())).inspect(|_| next = Instant::now()),
             },
@@ -232,9 +232,9 @@ async fn write_all(
     }
 }
 
-/// Describes what an artifact lacks: the first points, and how many more there are.
+/// Describes what an artifact lacks: the first points, and the number of further ones.
 pub(crate) fn missing(points: &[String]) -> String {
-    /// This many points describe well enough what an attempt lacks.
+    /// A few points suffice to describe an attempt.
     const SHOWN: usize = 3;
     let shown = points.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join("; ");
     match points.len().saturating_sub(SHOWN) {

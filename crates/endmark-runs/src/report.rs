@@ -1,4 +1,4 @@
-//! Reports of a run, for events and for people. (CG-4)
+//! Reports of a run, for events and for people (CG-4).
 
 use endmark_guard::TokenUsage;
 use endmark_store::{RunMachine, RunRecord, StoredRun, StoredRunEvent, with_zone};
@@ -10,57 +10,57 @@ use serde::Serialize;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AgentRun {
-    /// Its id.
+    /// The run's id.
     pub id: String,
-    /// What people call it.
+    /// The run's name for people.
     pub name: Option<String>,
     /// `queued`, `running`, `retry-queued`, `succeeded`, `released` or `failed`.
     pub state: String,
-    /// Why, where there is more to say.
+    /// The reason of the state, if there is one.
     pub reason: Option<String>,
-    /// The agent's kind.
+    /// The kind of agent.
     pub agent: String,
-    /// What is run.
+    /// The command.
     pub command: Vec<String>,
-    /// Where.
+    /// The working directory.
     pub folder: String,
-    /// What is to come of it.
+    /// The file that the agent must write.
     pub artifact: String,
-    /// The criteria of the artifact.
+    /// The template with the artifact's criteria.
     pub template: Option<String>,
-    /// The attempt under way, or the last one.
+    /// The current or last attempt.
     pub attempt: u32,
-    /// How many there may be.
+    /// The maximum number of attempts.
     pub max_attempts: u32,
-    /// The number of the agent's process, while there is one.
+    /// The id of the agent's process, while it runs.
     pub process: Option<u32>,
     /// The agent's session.
     pub session: Option<String>,
     /// The model, as the agent names it.
     pub model: Option<String>,
-    /// What all attempts used together.
+    /// The usage of all attempts together.
     pub token_usage: TokenUsage,
-    /// The largest single call of the last attempt, where the agent reports calls.
+    /// The largest single call of the last attempt, if the agent reports calls.
     pub largest_call_tokens: Option<u64>,
-    /// The model's limit; none if it is unknown, and then no risk is computed.
+    /// The model's limit; null if it is unknown. Then no risk is computed.
     pub limit_tokens: Option<u64>,
-    /// Whether a call was above the threshold.
+    /// Whether a call exceeded the threshold.
     pub context_exhaustion_risk: bool,
-    /// What it cost, in US dollars, as far as the agent says so.
+    /// The cost in US dollars, as far as the agent reports it.
     pub cost_usd: Option<String>,
     /// How the last attempt ended.
     pub verdict: Option<String>,
-    /// How one knows.
+    /// The evidence for the verdict.
     pub evidence: Vec<String>,
-    /// How many findings the artifact had when it was last judged.
+    /// The number of findings at the last check of the artifact.
     pub findings: Option<u64>,
-    /// When it began, in UTC.
+    /// When the run began, in UTC.
     pub started_at: Option<String>,
-    /// When it was last written, in UTC.
+    /// When the run was last recorded, in UTC.
     pub updated_at: Option<String>,
-    /// When it was over, in UTC.
+    /// When the run ended, in UTC.
     pub ended_at: Option<String>,
-    /// Whether the process that supervises it is alive.
+    /// Whether the supervising process is alive.
     pub is_supervised: bool,
     /// The machine that reports it, where several share a database.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,22 +80,22 @@ pub struct MachineReport {
     pub last_known_at: Option<String>,
 }
 
-/// Something that happened to a run.
+/// An event of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunEventReport {
     /// The run's id.
     pub run: String,
-    /// When, in UTC.
+    /// The time of the event, in UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-    /// Its name, as `agent_run.started`.
+    /// The event's name, as `agent_run.started`.
     pub event: String,
-    /// The attempt.
+    /// The number of the attempt.
     pub attempt: u32,
-    /// Where the run stands from then on.
+    /// The state of the run after the event.
     pub state: String,
-    /// Why.
+    /// The reason of the state.
     pub reason: Option<String>,
     /// One sentence about the event.
     pub message: String,

@@ -1,4 +1,4 @@
-//! A run that another scheduler supervises, from the events that it reports. (CG-4)
+//! A run that another scheduler supervises, built from the events that it reports (CG-4).
 
 use endmark_context::Models;
 use endmark_guard::{Criteria, Notice, Reason, Risk, State, TokenUsage, Usage, risk};
@@ -12,19 +12,19 @@ use crate::record::{RunSheet, missing};
 pub enum ReportedEvent {
     /// An attempt began.
     Started,
-    /// The current attempt used more.
+    /// The current attempt used more tokens.
     Used,
-    /// The attempt is over, and another one follows.
+    /// The attempt has ended, and another one follows.
     RetryQueued,
     /// The artifact is finished.
     Succeeded,
-    /// The run was released, with the artifact unchanged.
+    /// The run was released, with an unfinished artifact.
     Released,
     /// The agent failed.
     Failed,
 }
 
-/// Data about the run. A missing field keeps its value; the names are those of [`crate::AgentRun`].
+/// A report about the run. A missing field keeps its value. The names are those of [`crate::AgentRun`].
 // Fields: one for each field of the event.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -50,7 +50,7 @@ pub struct RunReport {
     verdict: Option<String>,
     #[serde(default)]
     evidence: Vec<String>,
-    /// Descriptions of what the artifact lacks; an empty list if it lacks nothing.
+    /// What the artifact lacks; an empty list if it lacks nothing.
     missing: Option<Vec<String>>,
     reason: Option<String>,
 }
@@ -60,7 +60,7 @@ pub struct RunReport {
 struct ReportedTokens {
     input: u64,
     output: u64,
-    /// Accepted, but computed again.
+    /// Accepted, but recomputed.
     #[serde(default, rename = "total")]
     _total: u64,
 }
@@ -72,36 +72,36 @@ pub enum ReportedError {
     #[error("the first report of a run needs `{0}`")]
     Missing(&'static str),
     /// The run is unknown.
-    #[error("no run `{0}` is recorded: report `started` first")]
+    #[error("there is no run `{0}`: report `started` first")]
     Unknown(String),
     /// The run has ended.
-    #[error("the run `{id}` is over: it is `{state}`")]
+    #[error("the run `{id}` has ended: it is `{state}`")]
     Over {
         /// Id of the run.
         id: String,
         /// State of the run.
         state: String,
     },
-    /// Endmark itself supervises it.
+    /// Endmark itself supervises the run.
     #[error("the run `{0}` is supervised by Endmark itself")]
     Supervised(String),
     /// The event needs a reason.
     #[error("this event needs a `reason`: one of {}", Reason::ALL.map(Reason::name).join(", "))]
     NoReason,
-    /// A finished artifact lacks nothing.
-    #[error("a run that succeeded has nothing `missing`")]
+    /// A finished artifact lacks nothing, but the report says otherwise.
+    #[error("a run that succeeded must have an empty `missing`")]
     Unfinished,
     /// A number is out of range.
     #[error("`{0}` is out of range")]
     Range(&'static str),
 }
 
-/// Returns the run after an event, and the events to record: the same events as for a run that Endmark supervises.
+/// Returns the run after an event, and the events to record, which are the same as for a run of Endmark.
 ///
-/// `before` is the recorded run, and `had_risk` says whether a risk of this attempt was reported.
+/// `before` is the recorded run. `had_risk` states whether a risk of this attempt was already reported.
 ///
 /// # Errors
-/// If the report does not fit the record, or lacks data that the event needs.
+/// If the report contradicts the record, or lacks data that the event needs.
 pub fn reported(
     before: Option<RunRecord>,
     had_risk: bool,
@@ -128,11 +128,11 @@ pub fn reported(
         record.attempt = record.attempt.saturating_add(1);
     }
     let had_risk = had_risk && event != ReportedEvent::Started;
-    // Usage of an earlier attempt stays on the row until this attempt is measured, and is not a risk of this attempt.
+    // Usage of an earlier attempt stays in the row until this attempt reports its own, and is no risk of this attempt.
     let is_of_earlier_attempt = record.context_exhaustion_risk && report.largest_call_tokens.is_none();
     let limit_of = |model: Option<&str>| model.and_then(|model| models.find(model)?.context_tokens);
     if record.limit_tokens == limit_of(record.model.as_deref()) {
-        // The limit came from the table, and another model has another limit.
+        // The limit came from the table of models, and does not apply to another model.
         record.limit_tokens = None;
     }
     let missing = take_over(&mut record, report)?;
@@ -159,7 +159,7 @@ pub fn reported(
     };
     let (state, mut notices) = follows(event, reason, State::parse(&record.state));
     if let Some(is_sum) = is_sum.filter(|_| !had_risk && !is_of_earlier_attempt) {
-        // A risk belongs to the attempt, so it comes before the attempt's end.
+        // A risk belongs to the attempt, so its event precedes the attempt's end.
         let at = usize::from(event == ReportedEvent::Started);
         notices.insert(at, Notice::ContextRisk { is_sum });
     }
@@ -209,7 +209,7 @@ fn new_run(report: &RunReport) -> Result<RunRecord, ReportedError> {
     })
 }
 
-/// Copies the given fields. Returns a description of what the artifact lacks.
+/// Copies the reported fields. Returns a description of what the artifact lacks.
 fn take_over(record: &mut RunRecord, report: RunReport) -> Result<String, ReportedError> {
     fn set<T>(field: &mut T, given: Option<T>) {
         if let Some(given) = given {
@@ -249,7 +249,7 @@ fn take_over(record: &mut RunRecord, report: RunReport) -> Result<String, Report
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked before")]
 fn nanodollars(usd: f64) -> Option<u64> {
-    /// More than any run costs, and far below the store's maximum.
+    /// Far more than any run costs, and far below the store's maximum.
     const MAX_USD: f64 = 1e9;
     (0.0..=MAX_USD).contains(&usd).then(|| (usd * 1e9).round() as u64)
 }

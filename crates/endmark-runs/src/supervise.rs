@@ -1,4 +1,4 @@
-//! Drives a run to its end.
+//! Supervises a run until it ends.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -23,19 +23,19 @@ use crate::task::{Task, Watch};
 /// Outcome of a run.
 #[derive(Debug)]
 pub struct RunOutcome {
-    /// The run.
+    /// The report of the run.
     pub run: AgentRun,
     /// The findings in its artifact.
     pub findings: Vec<Finding>,
-    /// Warnings, whatever the outcome of the run.
+    /// Warnings, regardless of the outcome.
     pub warnings: Vec<String>,
-    /// The signal that stopped the supervisor, if one did.
+    /// The signal that stopped the supervisor, if there was one.
     pub signal: Option<i32>,
     /// The error if the agent could not be started.
     pub not_started: Option<io::Error>,
 }
 
-/// Supervises a run to its end. With a recorder, the run is in the store before its agent is started.
+/// Supervises a run until it ends. With a recorder, the run is in the store before its agent is started.
 pub async fn supervise(
     task: &Task,
     recorder: Option<Recorder>,
@@ -102,14 +102,14 @@ async fn enter(scene: &mut RunInProgress<'_>, recorder: Option<Recorder>) {
     if let Some(recorder) = recorder {
         let desk = RecordWriter::open(recorder.clone());
         desk.put(&scene.sheet, &[]);
-        // Committed before anything is started: a run that is not in the store could be lost.
+        // Committed before anything is started, because a run that is not in the store could be lost.
         desk.close(scene.watch).await;
         scene.desk = Some(RecordWriter::open(recorder));
     }
     if let Some(folder) = &scene.task.transcripts
         && let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(folder)
     {
-        scene.watch.warn(&format!("what the agent prints cannot be kept in `{}`: {error}", folder.display()));
+        scene.watch.warn(&format!("the agent's output cannot be saved in `{}`: {error}", folder.display()));
     }
 }
 
@@ -123,16 +123,16 @@ fn first_session(task: &Task) -> Session {
 /// Initial state of the next attempt.
 struct NextAttempt {
     session: Session,
-    /// Tokens that the session used before.
+    /// Tokens that the session has used so far.
     used: TokenUsage,
-    /// Cost of the session so far, if it is known.
+    /// The cost of the session so far, if it is known.
     cost_nanodollars: Option<u64>,
     prompt: Option<String>,
-    /// Whether the prompt says what is missing.
+    /// Whether the prompt lists what is missing.
     is_retry: bool,
 }
 
-/// An attempt that is over.
+/// An attempt that has ended.
 struct FinishedAttempt {
     judged: AttemptJudgement,
     stream: AgentStream,
@@ -158,7 +158,7 @@ impl FinishedAttempt {
             }
             End::Killed(_) | End::Unknown => "the agent did not end by itself".to_owned(),
         };
-        vec![format!("the artifact is finished, and {what}")]
+        vec![format!("the artifact is finished, but {what}")]
     }
 }
 
@@ -166,10 +166,10 @@ impl FinishedAttempt {
 pub(crate) const RUN_VARIABLE: &str = "ENDMARK_RUN";
 /// Environment variable with the number of the attempt, from 1.
 const ATTEMPT_VARIABLE: &str = "ENDMARK_ATTEMPT";
-/// Environment variable with the prompt that asks for what is missing, set on a retry.
+/// Environment variable with the prompt that lists what is missing, set for a retry.
 const RETRY_PROMPT_VARIABLE: &str = "ENDMARK_RETRY_PROMPT";
 
-/// The environment variables that a supervised agent and its commands get.
+/// The environment variables for a supervised agent and its commands.
 pub const AGENT_VARIABLES: [&str; 3] = [RUN_VARIABLE, ATTEMPT_VARIABLE, RETRY_PROMPT_VARIABLE];
 
 /// Runs the agent once, and judges the artifact.
@@ -219,7 +219,7 @@ async fn attempt(
     let end = ended?;
     let is_used_up = task.between.as_ref().is_some_and(|between| between.has_refused_for_budget());
     let stopped = match end.forced {
-        // Whatever the agent did after the refusal, there is no budget for another attempt.
+        // Without a remaining budget another attempt is impossible, whatever the agent did after the refusal.
         _ if is_used_up => Some(StoppedFor::Ceiling),
         Some(ForcedEnd::TimedOut) if left <= task.attempt_time => Some(StoppedFor::Ceiling),
         Some(ForcedEnd::TimedOut) => Some(StoppedFor::Time),
@@ -244,7 +244,7 @@ async fn attempt(
     Ok(FinishedAttempt { judged, stream, usage, seen, end, stopped, signal, was_resumed })
 }
 
-/// Returns the usage of an attempt: as the gateway measured it if there is one, else as the agent reports it.
+/// Returns the usage of an attempt, as measured by the gateway, or else as reported by the agent.
 async fn used(scene: &mut RunInProgress<'_>, stream: &AgentStream) -> Usage {
     let said = stream.usage().clone();
     let Some(between) = &scene.task.between else { return said };
@@ -257,15 +257,14 @@ async fn used(scene: &mut RunInProgress<'_>, stream: &AgentStream) -> Usage {
         },
         Ok(None) if between.has_refused_for_budget() => said,
         Ok(None) => {
-            let message =
-                "no call of the agent came through the gateway, so what it used is taken from its own report";
+            let message = "no call of the agent used the gateway, so the usage is the agent's own report";
             scene.watch.warn(message);
             said
         }
         Err(error) => {
-            scene.watch.warn(&format!(
-                "what the agent used is taken from itself, since the ledger does not say it: {error}"
-            ));
+            scene
+                .watch
+                .warn(&format!("the usage is the agent's own report, because the ledger has none: {error}"));
             said
         }
     }
@@ -287,7 +286,7 @@ fn look(scene: &mut RunInProgress<'_>) -> JudgedArtifact {
     }
 }
 
-/// Returns standard input for this text, from an unnamed temporary file.
+/// Returns standard input with this text, from an unnamed temporary file.
 fn input(text: Option<&str>) -> io::Result<Stdin> {
     let Some(text) = text else { return Ok(Stdin::Empty) };
     let mut file: File = tempfile::tempfile()?;
@@ -320,7 +319,7 @@ fn settle(scene: &mut RunInProgress<'_>, over: &FinishedAttempt) {
 }
 
 impl NextAttempt {
-    /// Prepares the first attempt: with its task, or with what is missing if the run is taken up.
+    /// Prepares the first attempt, with the task, or with what is missing if the run is resumed.
     fn new(scene: &mut RunInProgress<'_>) -> Self {
         let task = scene.task;
         let mut memory = Self {
@@ -337,16 +336,16 @@ impl NextAttempt {
                 memory.used = taken_up.session_usage;
             }
             let seen = look(scene);
-            let evidence = ["its supervisor was killed, and it was ended with it".to_owned()];
+            let evidence = ["its supervisor was killed, which also ended the agent".to_owned()];
             memory.ask(scene, &seen, scene.run.attempt() + 1, AttemptVerdict::Crashed, &evidence, "");
         }
         memory
     }
 
-    /// Chooses the session and the prompt of the next attempt.
+    /// Chooses the session and the prompt for the next attempt.
     fn prepare(&mut self, scene: &RunInProgress<'_>, over: &FinishedAttempt) {
         let task = scene.task;
-        // A session that could not be resumed is not resumed again.
+        // If resuming the session failed, the next attempt does not resume it again.
         let is_lost =
             over.was_resumed && over.judged.verdict == AttemptVerdict::Crashed && !over.stream.has_events();
         let goes_on = can_resume(task.agent, &task.command) && !is_lost;
@@ -363,7 +362,7 @@ impl NextAttempt {
         self.ask(scene, &over.seen, scene.run.attempt(), *verdict, evidence, over.stream.said());
     }
 
-    /// Sets the prompt of the next attempt: what is missing, and how the last attempt ended.
+    /// Sets the prompt for the next attempt: what is missing, and how the last attempt ended.
     fn ask(
         &mut self,
         scene: &RunInProgress<'_>,

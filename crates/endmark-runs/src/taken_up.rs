@@ -1,4 +1,4 @@
-//! The progress of a run whose supervisor was killed. (CG-4)
+//! The progress of a run whose supervisor was killed (CG-4).
 
 use std::fs;
 
@@ -7,23 +7,23 @@ use endmark_store::{StoredRun, StoredRunEvent};
 
 use crate::supervise::RUN_VARIABLE;
 
-/// The progress of a run before its supervisor was killed.
+/// The progress of a run until its supervisor was killed.
 #[derive(Debug, Clone)]
 pub struct TakenUp {
     /// The part that counts against its limits.
     pub before: EarlierProgress,
-    /// Whether its agent was ever started.
+    /// Whether the agent was ever started.
     pub(crate) has_begun: bool,
-    /// The session that its agent used.
+    /// The session of the agent.
     pub(crate) session: Option<String>,
-    /// Tokens that this session had used.
+    /// Tokens that this session has used.
     pub(crate) session_usage: TokenUsage,
-    /// Start time of the run in UTC.
+    /// When the run began, in UTC.
     pub(crate) started_at: String,
 }
 
 impl TakenUp {
-    /// Returns the progress of a run with these events. `None` if its supervisor was not killed, or its request is
+    /// Returns the progress of a run with these events. `None` if its supervisor was not killed, or its options are
     /// unknown.
     pub fn of(stored: &StoredRun, events: &[StoredRunEvent]) -> Option<Self> {
         let run = &stored.run;
@@ -31,7 +31,7 @@ impl TakenUp {
         if run.reason.as_deref() != Some(Reason::SupervisorLost.name()) {
             return None;
         }
-        // The last event reports the loss; the one before it has the run's last state.
+        // The last event reports the loss; the previous one has the run's last state.
         let stood =
             events.iter().rev().find(|event| event.reason.as_deref() != Some(Reason::SupervisorLost.name()));
         let was_running = stood.is_some_and(|event| event.state == State::Running.name());
@@ -49,14 +49,14 @@ impl TakenUp {
         })
     }
 
-    /// Whether a process of the run's agent still exists. It ends within seconds of its supervisor, and two agents
-    /// must not write one artifact.
+    /// Whether a process of the run's agent still exists. It ends within seconds of its supervisor. Two agents must not
+    /// write one artifact.
     pub fn is_agent_left(run_id: &str) -> bool {
         let mark = format!("{RUN_VARIABLE}={run_id}");
         let is_marked =
             |environment: Vec<u8>| environment.split(|byte| *byte == 0).any(|word| word == mark.as_bytes());
         let Ok(processes) = fs::read_dir("/proc") else { return false };
-        // A process of another user cannot be read, and does not belong to the run.
+        // A process of another user cannot be read, and cannot belong to the run.
         let mut environments = processes
             .filter_map(Result::ok)
             .filter_map(|process| fs::read(process.path().join("environ")).ok());

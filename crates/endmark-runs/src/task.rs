@@ -21,27 +21,27 @@ pub struct Task {
     pub id: String,
     /// Display name of the run.
     pub name: Option<String>,
-    /// The request for the run, stored for a later resumption; `None` if it cannot be serialised.
+    /// The options of the run, stored to resume it later; `None` if they cannot be serialised.
     pub asked: Option<String>,
-    /// Progress before the run was taken up, if it was.
+    /// The progress before the run was resumed, if it was.
     pub taken_up: Option<TakenUp>,
     /// The agent.
     pub agent: Agent,
-    /// The agent's command; `{prompt}` is replaced by the prompt.
+    /// The agent's command, in which the prompt replaces `{prompt}`.
     pub command: Vec<OsString>,
-    /// Whether its calls must go through a gateway of the run.
+    /// Whether the agent's calls must use a gateway of the run.
     pub is_through: bool,
     /// The gateway between the agent and its model, if there is one.
     pub between: Option<Box<dyn RunGateway>>,
     /// The agent's working directory.
     pub folder: PathBuf,
-    /// The file that the agent is to write.
+    /// The file that the agent must write.
     pub artifact: PathBuf,
-    /// Name of the template that the artifact is checked against.
+    /// Name of the template with the artifact's criteria.
     pub template: Option<String>,
     /// The checks of the artifact.
     pub guard: Guard,
-    /// The agent's first prompt, unless its command contains one.
+    /// The agent's first prompt, unless the command contains it.
     pub prompt: Option<String>,
     /// Limits of the run.
     pub limits: RunLimits,
@@ -57,14 +57,14 @@ pub struct Task {
     pub last_word: Duration,
     /// Time between asking an agent to end and killing it.
     pub grace: Duration,
-    /// Folder for transcripts of the agents' output, if they are kept.
+    /// Folder for transcripts of the agent's output, if they are saved.
     pub transcripts: Option<PathBuf>,
     /// Maximum size of the transcripts of each attempt, in bytes.
     pub transcript_bytes: u64,
 }
 
 impl Task {
-    /// Returns the agent that a program is known as; [`Agent::Plain`] for any other.
+    /// Returns the agent of a program with this name; [`Agent::Plain`] for any other.
     pub fn agent_of(program: &OsString) -> Agent {
         agent_of(program)
     }

@@ -23,11 +23,11 @@ pub struct Answer {
 pub enum Fault {
     /// The connection is reset (RST).
     Reset,
-    /// The connection is closed in order (FIN), although the body is not complete.
+    /// The connection is closed normally (FIN), although the body is incomplete.
     Close,
     /// Nothing more is sent, and the connection stays open.
     Stall,
-    /// The next chunk's size is not a number. In a body with a length, the same bytes replace the rest.
+    /// The size of the next chunk is not a number. In a body with a length, the same bytes replace the rest.
     MalformedChunk,
 }
 
@@ -103,13 +103,13 @@ impl Answer {
         Self::error(500, "server_error", None, "The server had an error while processing your request")
     }
 
-    /// Creates an error in OpenAI's format.
+    /// Creates an error response in OpenAI's format.
     pub fn error(status: u16, kind: &str, code: Option<&str>, message: &str) -> Self {
         let error = json!({ "message": message, "type": kind, "param": null, "code": code });
         Self::json(status, &json!({ "error": error }))
     }
 
-    /// Creates a response without a status line: the fault occurs when the request has been read.
+    /// Creates a response without a status line: the fault occurs after the request was read.
     pub fn none(fault: Fault) -> Self {
         let mut answer = Self::new(200, "text/plain", "");
         answer.fault = Some((FaultAt::Head, fault));
@@ -165,15 +165,15 @@ impl Answer {
         self
     }
 
-    /// Sends the body without a length, ended by closing the connection, as old servers do.
+    /// Sends the body without a length, and closes the connection at its end, as old servers do.
     #[must_use]
     pub fn until_close(mut self) -> Self {
         self.framing = Framing::UntilClose;
         self
     }
 
-    /// Commits a fault after this many bytes of the body, not counting chunk sizes. If the body is shorter, the fault
-    /// occurs after its last byte, but before its end is marked.
+    /// Causes a fault after this many bytes of the body, not counting chunk sizes. In a shorter body, the fault follows
+    /// the last byte, but precedes the end mark.
     #[must_use]
     pub fn fault(mut self, after: usize, fault: Fault) -> Self {
         self.fault = Some((FaultAt::Body(after), fault));
@@ -198,14 +198,14 @@ impl Answer {
         self.fault(bytes, Fault::Stall)
     }
 
-    /// Leaves out the frame `data: [DONE]`; the HTTP body still ends in order.
+    /// Omits the frame `data: [DONE]`. The HTTP body still ends normally.
     #[must_use]
     pub fn without_done(mut self) -> Self {
         self.parts.retain(|part| part.as_slice() != crate::chat::DONE.as_bytes());
         self
     }
 
-    /// Keeps only the first `parts` parts of the body (frames); the HTTP body still ends in order.
+    /// Keeps only the first `parts` frames of the body. The HTTP body still ends normally.
     #[must_use]
     pub fn only_first(mut self, parts: usize) -> Self {
         self.parts.truncate(parts);

@@ -5,12 +5,12 @@ use serde_json::{Map, Value, json};
 /// The last frame of a stream.
 pub(crate) const DONE: &str = "data: [DONE]\n\n";
 
-/// Returns a whole reply with text; usage is (prompt tokens, output tokens).
+/// Returns a complete reply with text. `usage` is (prompt tokens, output tokens).
 pub fn chat_reply(text: &str, finish: &str, usage: (u64, u64)) -> Value {
     reply(&json!({ "role": "assistant", "content": text, "refusal": null }), finish, usage)
 }
 
-/// Returns a whole reply with tool calls, each as (id, name, arguments).
+/// Returns a complete reply with tool calls, each as (id, name, arguments).
 pub fn chat_tool_reply(calls: &[(&str, &str, &str)], finish: &str, usage: (u64, u64)) -> Value {
     let calls: Vec<Value> = calls
         .iter()
@@ -41,13 +41,13 @@ pub fn chat_stream(deltas: &[&str], finish: &str) -> Vec<String> {
     deltas.iter().fold(ChatFrames::new(), |frames, delta| frames.text(delta)).finish(finish).done()
 }
 
-/// Returns the frame with which a provider reports an error in the middle of a stream.
+/// Returns the frame that reports a provider's error in the middle of a stream.
 pub fn error_event(message: &str) -> String {
     let error = json!({ "message": message, "type": "server_error", "param": null, "code": null });
     frame(&json!({ "error": error }))
 }
 
-/// Builds the frames of a stream. The first frame, which names the role, is already included.
+/// Builds the frames of a stream. It starts with the first frame, which names the role.
 #[derive(Debug, Clone)]
 pub struct ChatFrames {
     frames: Vec<String>,
@@ -107,7 +107,7 @@ impl ChatFrames {
         self.delta(&json!({ "tool_calls": [call] }))
     }
 
-    /// Adds any delta.
+    /// Adds any other delta.
     #[must_use]
     pub fn delta(self, delta: &Value) -> Self {
         let choice = json!({ "index": self.choice, "delta": delta, "logprobs": null, "finish_reason": null });
@@ -127,7 +127,7 @@ impl ChatFrames {
         self.chunk(&json!([]), Some(usage_of(usage)))
     }
 
-    /// Adds any bytes: a comment, an error event, an unfinished line.
+    /// Adds any bytes, such as a comment, an error event or an unfinished line.
     #[must_use]
     pub fn raw(mut self, frame: &str) -> Self {
         self.frames.push(frame.to_owned());

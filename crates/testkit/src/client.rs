@@ -1,4 +1,4 @@
-//! A plain client that hides nothing: it shows the bytes as they arrive, and how the body ended.
+//! A plain client that hides nothing: it returns the bytes as they arrive, and how the body ended.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,11 +21,11 @@ pub struct Request {
     body: Vec<u8>,
 }
 
-/// A reply whose body is not read yet. Dropping it disconnects the client.
+/// A reply whose body is still to be read. Dropping it disconnects the client.
 pub struct OpenReply {
     /// The status code.
     pub status: u16,
-    /// The fields in their order.
+    /// The header fields in their order.
     pub headers: Vec<(String, String)>,
     wire: Wire,
     body: Body,
@@ -37,7 +37,7 @@ pub struct OpenReply {
 pub struct Reply {
     /// The status code.
     pub status: u16,
-    /// The fields in their order.
+    /// The header fields in their order.
     pub headers: Vec<(String, String)>,
     /// The body, without its transfer coding.
     pub body: Vec<u8>,
@@ -51,7 +51,7 @@ impl Request {
         Self::new("GET", address, path)
     }
 
-    /// Creates a request to which a body is added.
+    /// Creates a request for a body, which is added later.
     pub fn post(address: SocketAddr, path: &str) -> Self {
         Self::new("POST", address, path)
     }
@@ -80,19 +80,19 @@ impl Request {
         self.header("content-type", "application/json").body(body.to_string())
     }
 
-    /// Sets any body, valid or not.
+    /// Sets any body, also an invalid one.
     #[must_use]
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = body.into();
         self
     }
 
-    /// Sends it and reads the reply's head.
+    /// Sends the request and reads the head of the reply.
     pub async fn send(self) -> OpenReply {
         self.try_send().await.expect("the server answers")
     }
 
-    /// Like [`Request::send`], for a server that may not answer at all.
+    /// Like [`Request::send`], for a server that may not answer.
     pub async fn try_send(self) -> io::Result<OpenReply> {
         patiently(async {
             let mut wire = Wire::new(TcpStream::connect(self.address).await?);
@@ -107,7 +107,7 @@ impl Request {
                 head.extend(["content-length: ", &self.body.len().to_string(), "\r\n"]);
             }
             wire.stream.write_all((head + "\r\n").as_bytes()).await?;
-            // A server may answer and close before it has read the whole body (413).
+            // A server may answer and close the connection before it has read the whole body (413).
             let written = wire.stream.write_all(&self.body).await;
             let Some(head) = wire.head().await? else {
                 return Err(written.err().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into()));
@@ -123,12 +123,12 @@ impl Request {
 }
 
 impl OpenReply {
-    /// Returns the first field of this name, in any case.
+    /// Returns the first field of this name. Case is ignored.
     pub fn header(&self, name: &str) -> Option<&str> {
         find(&self.headers, name)
     }
 
-    /// Returns the next bytes of the body as they arrive; `None` at its proper end, an error if it is cut.
+    /// Returns the next bytes of the body as they arrive. `None` at its proper end, an error if it is cut.
     pub async fn next_bytes(&mut self) -> io::Result<Option<Vec<u8>>> {
         if !self.unread.is_empty() {
             return Ok(Some(std::mem::take(&mut self.unread)));
@@ -136,7 +136,7 @@ impl OpenReply {
         patiently(self.wire.part(&mut self.body)).await
     }
 
-    /// Returns the next frame of an event stream, including its blank line; `None` at the end.
+    /// Returns the next frame of an event stream, with its blank line. `None` at the end.
     pub async fn next_frame(&mut self) -> io::Result<Option<String>> {
         let mut frame = Vec::new();
         while let Some(bytes) = self.next_bytes().await? {
@@ -170,7 +170,7 @@ impl OpenReply {
 }
 
 impl Reply {
-    /// Returns the first field of this name, in any case.
+    /// Returns the first field of this name. Case is ignored.
     pub fn header(&self, name: &str) -> Option<&str> {
         find(&self.headers, name)
     }
@@ -196,7 +196,7 @@ impl Reply {
         text.split("\n\n").map(data_of).filter(|data| !data.is_empty()).collect()
     }
 
-    /// Returns the events that are JSON, so without `[DONE]`.
+    /// Returns the events that are JSON, without `[DONE]`.
     pub fn json_events(&self) -> Vec<Value> {
         let events = self.events();
         let json = events.iter().filter(|data| *data != "[DONE]");

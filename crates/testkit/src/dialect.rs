@@ -1,4 +1,4 @@
-//! The scripted model in other wire formats than Chat Completions.
+//! The scripted model in wire formats other than Chat Completions.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub enum Dialect {
     Gemini,
 }
 
-/// Wraps a model that answers Chat Completions, so that it is asked and answers in a dialect.
+/// Wraps a model for Chat Completions, so that it accepts requests and answers in another dialect.
 pub struct Speaking<M = ScriptedModel> {
     dialect: Dialect,
     model: M,
@@ -33,13 +33,13 @@ pub struct Heard {
     pub text: String,
     /// The tool calls: name and arguments.
     pub calls: Vec<(String, String)>,
-    /// The provider's reason for the end.
+    /// The finish reason.
     pub stop: Option<String>,
-    /// The error of the response or at its end.
+    /// The error, as a response or at the end of a stream.
     pub error: Option<Value>,
-    /// Endmark's own data in a stream.
+    /// Endmark's own data in the stream.
     pub endmark: Option<Value>,
-    /// Output tokens, as reported at the end.
+    /// Output tokens as reported at the end.
     pub output_tokens: Option<u64>,
 }
 
@@ -124,7 +124,7 @@ impl Dialect {
         body
     }
 
-    /// Returns the tools of a request that offers this one.
+    /// Returns the `tools` of a request that offers this tool.
     pub fn tools(self, name: &str) -> Value {
         let schema = json!({"type": "object"});
         match self {
@@ -205,7 +205,7 @@ impl Dialect {
     }
 
     fn whole(self, said: &Said) -> Value {
-        // If arguments are an object, a server cannot show arguments that were cut.
+        // Arguments as an object cannot represent cut arguments.
         let object = |arguments: &str| serde_json::from_str::<Value>(arguments).unwrap_or_else(|_| json!({}));
         match self {
             Self::Responses => self.response(said, "resp_scripted"),
@@ -265,7 +265,7 @@ impl Dialect {
             "usage": {"input_tokens": 5, "output_tokens": said.output, "total_tokens": 5 + said.output}})
     }
 
-    /// Returns the frames of a stream, one token each.
+    /// Returns the frames of a stream, one token per frame.
     fn stream(self, said: &Said) -> Vec<String> {
         match self {
             Self::Responses => self.response_stream(said),

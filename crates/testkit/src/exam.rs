@@ -1,15 +1,15 @@
-//! The public failover exam: sixteen ways in which a provider fails, and what a good gateway makes of each.
+//! The public failover exam: sixteen failures of a provider, and what a good gateway should do in each case.
 //!
 //! Rebuilt from the published descriptions of [Failover Bench](https://github.com/failoverbench/failoverbench)
-//! (methodology 0.1), with its own text, waits and code. It is stricter where that costs nothing: the fallback
-//! provider knows only its own model and key, the caller accepts no event that is not JSON, and in S14 the provider
-//! that broke off stays down.
+//! (methodology 0.1), with our own text, waits and code. Where it is free, the exam is stricter: the fallback provider
+//! accepts only its own model and key, the caller accepts only events that are JSON, and in S14 the provider that
+//! broke off stays down.
 //!
-//! It is run in four formats. The published exam describes Chat Completions; the other formats use their provider's
+//! The exam runs in four formats. The published exam describes Chat Completions; the other formats use their provider's
 //! own errors, events and last event.
 //!
-//! A candidate is any address that supports the format, forwards to a [`Provider`] with the fault, and may fall back
-//! to a healthy one. It is judged by what its caller received and what the providers saw.
+//! A candidate is any address that accepts the format, forwards to a [`Provider`] with the fault, and may fall back to a
+//! healthy one. It is judged by the replies to its caller and the requests to its providers.
 
 mod call;
 mod checks;
@@ -36,15 +36,15 @@ const WELL_AGAIN: &str = "exam-well-again";
 /// The only key that the fallback provider accepts.
 pub const FALLBACK_KEY: &str = "key-of-the-fallback";
 
-/// The text of every whole reply: sixty words, so that a cut reply is never taken for it.
+/// The text of every complete reply. It has sixty words, so that a cut reply never looks complete.
 pub const ANSWER: &str = "A gateway is judged on the worst day of the provider behind it. When streams \
 stop in the middle of a word, when errors arrive dressed as answers, and when nothing arrives at all, \
 somebody has to notice, decide, and finish the work honestly. Whoever only forwards bytes forwards every \
 broken promise as well, and then calls that success too.";
 
-/// Words after which a stream dies (S08, S14).
+/// Words after which a stream breaks off (S08, S14).
 const WORDS_BEFORE_CUT: usize = 40;
-/// Words after which a stream falls silent (S09).
+/// Words after which a stream stalls (S09).
 const WORDS_BEFORE_STALL: usize = 20;
 /// Words before the event that is not JSON (S10).
 const WORDS_BEFORE_GARBAGE: usize = 10;
@@ -52,7 +52,7 @@ const WORDS_BEFORE_GARBAGE: usize = 10;
 /// Durations of the faults. The published waits are up to a minute; these keep their order and proportions.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
-    /// S01: `Retry-After`, in seconds.
+    /// S01: `Retry-After` in seconds.
     pub retry_after: u32,
     /// S07: time from the head to the first token.
     pub slow: Duration,
@@ -60,12 +60,12 @@ pub struct Pace {
     pub outage: usize,
     /// S15: maximum number of requests until the provider is used again.
     pub after: usize,
-    /// S15: time from the end of one request to the next.
+    /// S15: pause between two requests.
     pub between: Duration,
 }
 
 impl Pace {
-    /// Short waits where they matter; a wait that the candidate should not sit out is long.
+    /// Short waits where the candidate must wait, and long waits where it should not.
     pub const QUICK: Self = Self {
         retry_after: 1,
         slow: Duration::from_secs(20),
@@ -88,19 +88,19 @@ pub enum Failing {
     Overloaded,
     /// A reset before the head, once.
     ResetOnce,
-    /// The request is read and never answered.
+    /// The request is read, but never answered.
     Silent,
-    /// The head is sent at once, the first token late.
+    /// The head is sent at once, but the first token late.
     SlowToBegin,
-    /// The stream dies, but the next request finds the provider healthy.
+    /// The stream breaks off, and the next request finds the provider healthy.
     Cut,
-    /// The stream dies, and the provider stays down.
+    /// The stream breaks off, and the provider stays down.
     CutForGood,
-    /// The stream falls silent with its connection open.
+    /// The stream stalls, but its connection stays open.
     Stalls,
     /// One event of the stream is not JSON.
     Garbage,
-    /// The stream is whole except for its last item: `[DONE]`, `message_stop`, or else the end of the body.
+    /// The stream is complete except for its last item: `[DONE]`, `message_stop`, or else the end of the body.
     WithoutDone,
     /// 400: the request is longer than the model's window.
     TooLong,
@@ -119,11 +119,11 @@ pub struct Scenario {
     pub id: &'static str,
     /// The fault.
     pub failing: Failing,
-    /// Whether the best possible result is the provider's own refusal.
+    /// Whether the provider's own refusal is the best possible result.
     pub is_refused: bool,
     /// Whether the fallback provider refuses to continue an unfinished message.
     pub fallback_rejects_prefill: bool,
-    /// Checks besides the reply.
+    /// Checks in addition to the reply.
     pub checks: &'static [Check],
 }
 
@@ -147,7 +147,7 @@ pub const SCENARIOS: [Scenario; 16] = [
     scenario("S04", Failing::Overloaded, &[Check::TriesAtMost(6)]),
     scenario("S05", Failing::ResetOnce, &[]),
     scenario("S06", Failing::Silent, &[Check::TriesAtMost(1)]),
-    // A candidate that waits for the first token reports the slow provider's model.
+    // The candidate should not wait for the first token, but use the fallback provider.
     scenario("S07", Failing::SlowToBegin, &[Check::ReportedModel(FALLBACK_MODEL)]),
     scenario("S08", Failing::Cut, &[]),
     scenario("S09", Failing::Stalls, &[]),

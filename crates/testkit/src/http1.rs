@@ -1,4 +1,4 @@
-//! A strict reader for the necessary part of HTTP/1.1.
+//! A strict reader for the needed part of HTTP/1.1.
 
 use std::io;
 
@@ -11,13 +11,13 @@ pub(crate) struct Wire {
     buffer: Vec<u8>,
 }
 
-/// A first line and the following fields, as they were sent.
+/// A start line and its header fields, as sent.
 pub(crate) struct Head {
     pub(crate) first_line: String,
     pub(crate) headers: Vec<(String, String)>,
 }
 
-/// The length of a body, and how much of it remains.
+/// How the end of a body is found, and how much of it remains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Body {
     Length(usize),
@@ -27,12 +27,12 @@ pub(crate) enum Body {
 }
 
 impl Head {
-    /// Returns the value of a field, in any case.
+    /// Returns the value of a field. Case is ignored.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         find(&self.headers, name)
     }
 
-    /// Returns the length of the body from the fields, or `otherwise` if they do not state it.
+    /// Returns the framing of the body from the header fields, or `otherwise` without such a field.
     pub(crate) fn body(&self, otherwise: Body) -> Body {
         if self.header("transfer-encoding").is_some_and(|value| value.eq_ignore_ascii_case("chunked")) {
             return Body::Chunked;
@@ -56,7 +56,7 @@ impl Wire {
         Self { stream, buffer: Vec::new() }
     }
 
-    /// Reads up to the empty line. `None` if the other side closed before the first byte.
+    /// Reads up to the empty line. `None` if the peer closed before the first byte.
     pub(crate) async fn head(&mut self) -> io::Result<Option<Head>> {
         loop {
             if let Some(end) = position(&self.buffer, b"\r\n\r\n") {
@@ -78,7 +78,7 @@ impl Wire {
         }
     }
 
-    /// Reads the next part of a body as it arrives. `None` at its proper end; an early end is an error.
+    /// Reads the next part of a body as it arrives. `None` at its proper end, an error if it is cut.
     pub(crate) async fn part(&mut self, body: &mut Body) -> io::Result<Option<Vec<u8>>> {
         match *body {
             Body::Finished | Body::Length(0) => {

@@ -1,9 +1,9 @@
 //! Test helpers for both sides of a gateway: an upstream that answers by script and fails on command, a model that
 //! knows its text and behaves as real servers do, and a client that shows every received byte.
 //!
-//! HTTP/1.1 is implemented here by hand on purpose: a library would refuse to send half of these faults, and a client
-//! built on the library under test would share its mistakes. Everything listens on a free port of the loopback
-//! address, waits at most [`PATIENCE`], and fails a test by panicking.
+//! HTTP/1.1 is implemented here on purpose: a library would refuse to send half of these faults, and a client built on
+//! the library under test would share its bugs. Servers listen on a free port of the loopback address. Every wait is
+//! limited to [`PATIENCE`], and a failure panics.
 //!
 //! ```
 //! use testkit::{Answer, Request, Script, Upstream, chat_reply};
@@ -63,5 +63,5 @@ pub use tcp_proxy::{Link, TcpProxy};
 pub use tokens::tokens;
 pub use upstream::{Outcome, Received, Upstream};
 
-/// Maximum wait before a test fails: far above what a loaded machine needs.
+/// The longest wait before a test fails, far more than a loaded machine needs.
 pub const PATIENCE: Duration = Duration::from_secs(30);

@@ -11,33 +11,33 @@ use crate::script::Respond;
 use crate::tokens::tokens;
 use crate::upstream::Received;
 
-/// How the server handles an unfinished assistant message at the end of the request.
+/// How the server handles an unfinished assistant message at the end of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prefill {
-    /// Continues it, and returns only the new part.
+    /// Continues the message, and returns only the new part.
     Continues,
-    /// Continues it, and repeats it at the beginning of the reply (llama.cpp).
+    /// Continues the message, but first repeats it in the reply (llama.cpp).
     Echoes,
-    /// Repeats it in a whole reply, but not in a stream (llama.cpp from b10500 on).
+    /// Repeats the message in a complete reply, but not in a stream (llama.cpp from b10500).
     EchoesWhole,
     /// Rejects the request with 400.
     Rejects,
-    /// Treats it as a finished turn, and writes a new message from the beginning.
+    /// Treats the message as finished, and writes a new one from the beginning.
     Restarts,
 }
 
-/// How the model answers a user turn that asks it to continue its previous reply.
+/// How the model answers a user message that asks it to continue its previous reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prompted {
-    /// Exactly with the missing part.
+    /// With exactly the missing part.
     Exact,
-    /// Repeats this many tokens of the present part.
+    /// Repeats this many tokens before the missing part.
     Repeats(usize),
-    /// From the beginning of the JSON token that was cut: right after the last `{`, `[`, `,` or `:`.
+    /// From the beginning of the cut JSON token: right after the last `{`, `[`, `,` or `:`.
     FromToken,
-    /// Exactly, inside a code fence of this language.
+    /// With exactly the missing part, in a code fence of this language.
     Fenced(&'static str),
-    /// Exactly, after this remark and an empty line.
+    /// With exactly the missing part, after this remark and an empty line.
     Preamble(&'static str),
     /// With the whole text from its beginning.
     Restarts,
@@ -45,10 +45,10 @@ pub enum Prompted {
     Silent,
 }
 
-/// A model that always says the same text, or calls a tool with the text as arguments, as far as its limit permits.
+/// A model that always writes the same text, or calls a tool with it, as far as its limit permits.
 ///
-/// One token is one of [`tokens`]. It honours the smaller of `max_completion_tokens` and `max_tokens`, and reports
-/// `length` when it was cut. A stream has one token a frame. It counts its usage.
+/// Tokens are those of [`tokens`]. The limit is the smaller of `max_completion_tokens` and `max_tokens`. A cut reply
+/// has the finish reason `length`. A stream has one token per frame. The model reports its usage.
 ///
 /// ```
 /// use testkit::{Prefill, Request, ScriptedModel, Upstream};
@@ -76,7 +76,7 @@ pub struct ScriptedModel {
 
 /// The reply to one request.
 struct Turn<'a> {
-    /// The part repeated from the request, which costs nothing.
+    /// The part that is repeated from the request and costs no tokens.
     echo: &'a str,
     text: String,
     as_tool: bool,
@@ -84,7 +84,7 @@ struct Turn<'a> {
 }
 
 impl ScriptedModel {
-    /// Creates a model with this text. It continues prefills without echo, and answers prompts exactly.
+    /// Creates a model with this text. It continues prefills without repetition, and answers prompts with the missing part.
     pub fn new(text: &str) -> Self {
         Self {
             text: text.to_owned(),
@@ -99,50 +99,50 @@ impl ScriptedModel {
         }
     }
 
-    /// Returns its text as the arguments of a call of this tool, if the request has tools.
+    /// Returns the text as arguments of a call of this tool, if the request has tools.
     #[must_use]
     pub fn calls(mut self, tool: &str) -> Self {
         self.tool = Some(tool.to_owned());
         self
     }
 
-    /// Adds reasoning before a message of its own. The reasoning counts towards the limit.
+    /// Adds reasoning before each new message. The reasoning counts towards the limit.
     #[must_use]
     pub fn reasoning(mut self, reasoning: &str) -> Self {
         reasoning.clone_into(&mut self.reasoning);
         self
     }
 
-    /// Sets how it handles a prefill.
+    /// Sets how the model handles a prefill.
     #[must_use]
     pub fn prefill(mut self, prefill: Prefill) -> Self {
         self.prefill = prefill;
         self
     }
 
-    /// Treats the last message as a prefill only if this field is true in the request (`continue_final_message`) or
-    /// in the message (`prefix`, `partial`). Without it, the model restarts.
+    /// Treats the last message as a prefill only if this field is true, in the request (`continue_final_message`) or in
+    /// the message (`prefix`, `partial`). Otherwise the model restarts.
     #[must_use]
     pub fn prefill_flag(mut self, field: &'static str) -> Self {
         self.prefill_flag = Some(field);
         self
     }
 
-    /// Sets how it answers a prompt.
+    /// Sets how the model answers a prompt.
     #[must_use]
     pub fn prompted(mut self, prompted: Prompted) -> Self {
         self.prompted = prompted;
         self
     }
 
-    /// Sets a limit of the server, independent of the request.
+    /// Sets a token limit of the server.
     #[must_use]
     pub fn own_limit(mut self, tokens: u64) -> Self {
         self.own_limit = Some(tokens);
         self
     }
 
-    /// Adds a fault to the response to this request, counted from 0, after this many bytes of its body.
+    /// Adds a fault to the response to this request (counted from 0), after this many bytes of its body.
     #[must_use]
     pub fn fault(mut self, request: usize, after: usize, fault: Fault) -> Self {
         self.faults.insert(request, (after, fault));
@@ -161,7 +161,7 @@ impl ScriptedModel {
             let asked = self.prefill_flag.is_none_or(|flag| request[flag] == true || last[flag] == true);
             let prefill = if asked { self.prefill } else { Prefill::Restarts };
             let so_far = last["content"].as_str().ok_or("a tool call cannot be continued")?;
-            // A model can only continue its own words.
+            // A model can continue only its own words.
             let rest = self.text.strip_prefix(so_far);
             return match (prefill, rest) {
                 (Prefill::Rejects, _) => Err("the last message must not be from the assistant"),
@@ -188,7 +188,7 @@ impl ScriptedModel {
         }
     }
 
-    /// Returns how much of the text is quoted, in bytes: the longest prefix that occurs in `quoted`.
+    /// Returns how much of the text the request shows, in bytes: the longest prefix that occurs in `quoted`.
     fn said(&self, quoted: &str) -> usize {
         let common = |start: usize| {
             let pairs = self.text.chars().zip(quoted[start..].chars());

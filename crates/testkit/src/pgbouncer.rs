@@ -1,4 +1,4 @@
-//! PgBouncer in transaction mode between a test and its PostgreSQL, as a child on a free port.
+//! PgBouncer in transaction mode between a test and its PostgreSQL, as a child process on a free port.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpStream};
@@ -20,11 +20,12 @@ pub struct PgBouncer {
 }
 
 impl PgBouncer {
-    /// Starts a pooler with two connections for each database: transactions of a client change between them. Returns
-    /// `None`, and writes why, if PgBouncer is not installed.
+    /// Starts a pooler with two connections per database, so that a client's transactions use both of them.
+    ///
+    /// If PgBouncer is not installed, returns `None` and prints the reason.
     ///
     /// # Panics
-    /// If it does not start, or if `ENDMARK_TEST_NEEDS_POSTGRES` is set and it is not installed.
+    /// If PgBouncer does not start, or is not installed although `ENDMARK_TEST_NEEDS_POSTGRES` is set.
     pub fn start(postgres: &Postgres) -> Option<Self> {
         if !Path::new(PROGRAM).is_file() {
             skipped("PgBouncer is not installed as /usr/sbin/pgbouncer");

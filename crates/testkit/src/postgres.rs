@@ -1,4 +1,4 @@
-//! A PostgreSQL server for one test: created with `initdb`, run as a child on a free port, deleted at the end.
+//! A PostgreSQL server for one test: created with `initdb`, run as a child process on a free port, deleted at the end.
 
 use std::fs;
 use std::io::Write as _;
@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 /// If this variable is set, tests fail without PostgreSQL. Otherwise they are skipped.
 const NEEDED: &str = "ENDMARK_TEST_NEEDS_POSTGRES";
 
-/// The user that the server runs as if the test runs as root, which PostgreSQL refuses.
+/// The user for the server if the test runs as root, because PostgreSQL refuses to run as root.
 const SYSTEM_USER: &str = "postgres";
 
-/// Maximum time until the server accepts connections.
+/// The longest wait until the server accepts connections.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Maximum time until a query returns the expected value.
+/// The longest wait until a query returns the expected value.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 static STARTED: AtomicU32 = AtomicU32::new(0);
@@ -32,11 +32,11 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Starts a server with an empty database `endmark`. Returns `None`, and writes why, if PostgreSQL is not
-    /// installed.
+    /// Starts a server with an empty database `endmark`. If PostgreSQL is not installed, returns `None` and prints the
+    /// reason.
     ///
     /// # Panics
-    /// If the server does not start, or if `ENDMARK_TEST_NEEDS_POSTGRES` is set and PostgreSQL is not installed.
+    /// If the server does not start, or PostgreSQL is not installed although `ENDMARK_TEST_NEEDS_POSTGRES` is set.
     pub fn start() -> Option<Self> {
         let Some(programs) = programs() else {
             skipped("PostgreSQL is not installed below /usr/lib/postgresql");
@@ -52,7 +52,7 @@ impl Postgres {
         Some(postgres)
     }
 
-    /// Restarts the stopped server, on the same port with the same data.
+    /// Restarts the stopped server on the same port, with the same data.
     pub fn start_again(&mut self) {
         let log = fs::File::create(self.folder.with_extension("log")).expect("the log can be written");
         let mut command = self.program("postgres");
@@ -72,7 +72,7 @@ impl Postgres {
         }
     }
 
-    /// Stops the server at once, as a crash does: without a checkpoint.
+    /// Stops the server at once and without a checkpoint, as in a crash.
     pub fn stop(&mut self) {
         let Some(mut server) = self.server.take() else { return };
         let mut control = self.program("pg_ctl");
@@ -80,22 +80,22 @@ impl Postgres {
         server.wait().expect("a child can be waited for");
     }
 
-    /// Requires a password of every role that connects over TCP.
+    /// Requires a password for every connection over TCP.
     pub fn ask_for_passwords(&self) {
         let rules = "local all all trust\nhost all all all scram-sha-256\n";
         fs::write(self.data().join("pg_hba.conf"), rules).expect("the server's folder can be written");
         self.query("SELECT pg_reload_conf()");
     }
 
-    /// Kills the server (`kill -9`), as a machine that loses its power.
+    /// Kills the server (`kill -9`), as in a power failure.
     pub fn kill(&mut self) {
         let Some(mut server) = self.server.take() else { return };
         server.kill().expect("a child can be killed");
         server.wait().expect("a child can be waited for");
     }
 
-    /// Starts a standby that follows this server by streaming replication. From here on this server confirms only
-    /// what the standby has, too.
+    /// Starts a standby that follows this server by streaming replication. From then on, this server confirms a commit only
+    /// after the standby has it.
     #[must_use]
     pub fn standby(&self) -> Self {
         let mut standby =
@@ -114,7 +114,7 @@ impl Postgres {
         standby
     }
 
-    /// Makes a standby take writes.
+    /// Promotes a standby, which then accepts writes.
     pub fn promote(&self) {
         run(self.program("pg_ctl").args(["promote", "-w", "-D"]).arg(self.data()));
     }
@@ -126,7 +126,7 @@ impl Postgres {
         name
     }
 
-    /// Restarts it with TLS, with this certificate and its key as PEM.
+    /// Restarts the server with TLS, with this certificate and key as PEM.
     pub fn use_tls(&mut self, certificate: &str, key: &str) {
         self.stop();
         for (name, pem) in [("server.crt", certificate), ("server.key", key)] {
@@ -145,7 +145,7 @@ impl Postgres {
         self.port
     }
 
-    /// Returns the URL of its database, without TLS and without a password.
+    /// Returns the URL of the database, without TLS and password.
     pub fn url(&self) -> String {
         format!("postgres://postgres@127.0.0.1:{}/endmark", self.port)
     }
@@ -211,10 +211,10 @@ impl Drop for Postgres {
     }
 }
 
-/// Notes that a test is skipped. Fails it if `ENDMARK_TEST_NEEDS_POSTGRES` is set.
+/// Prints that a test is skipped. Fails the test if `ENDMARK_TEST_NEEDS_POSTGRES` is set.
 pub(crate) fn skipped(why: &str) {
     assert!(std::env::var_os(NEEDED).is_none(), "{why}");
-    // The test harness shows it with --nocapture; a test cannot report that it was skipped.
+    // The test harness prints it with --nocapture; a test cannot report itself as skipped.
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
@@ -236,7 +236,7 @@ pub(crate) fn as_system_user(program: &Path) -> Command {
     command
 }
 
-/// Creates a folder that the system user may write.
+/// Creates a folder that the system user can write.
 pub(crate) fn folder() -> PathBuf {
     let number = STARTED.fetch_add(1, Ordering::Relaxed);
     let folder = std::env::temp_dir().join(format!("endmark-pg-{}-{number}", std::process::id()));

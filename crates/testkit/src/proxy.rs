@@ -1,4 +1,4 @@
-//! A forwarding proxy: it accepts requests for other servers, and opens tunnels to them.
+//! A forward proxy: it forwards requests to other servers, and opens tunnels to them.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -10,14 +10,14 @@ use tokio::task::JoinHandle;
 
 use crate::http1::find;
 
-/// A running proxy; it stops when it is dropped.
+/// A running proxy. Dropping it stops the proxy.
 pub struct ForwardProxy {
     address: SocketAddr,
     seen: Arc<Mutex<Vec<Proxied>>>,
     task: JoinHandle<()>,
 }
 
-/// A request that the proxy received: for a tunnel, or to be forwarded.
+/// A received request, for a tunnel or to be forwarded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proxied {
     /// The request line.
@@ -27,7 +27,7 @@ pub struct Proxied {
 }
 
 impl ForwardProxy {
-    /// Starts on a free port. With `wanted` it rejects every client whose `Proxy-Authorization` differs from it.
+    /// Starts on a free port. With `wanted`, rejects every client with another `Proxy-Authorization`.
     pub async fn start(wanted: Option<&'static str>) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a loopback port is free");
         let address = listener.local_addr().expect("a listener has an address");
@@ -41,7 +41,7 @@ impl ForwardProxy {
         Self { address, seen, task }
     }
 
-    /// Returns its address.
+    /// Returns the proxy's address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -95,7 +95,7 @@ async fn serve(
     Ok(())
 }
 
-/// Reads the head with its empty line, and leaves the following bytes unread.
+/// Reads the head with its empty line, and no further bytes.
 async fn head(client: &mut TcpStream) -> io::Result<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {

@@ -1,4 +1,4 @@
-//! A model that reads the question: it knows a document, finds which part of it a request shows, and answers.
+//! A model that reads the request: it knows a document, finds the part that the request shows, and answers accordingly.
 
 mod document;
 mod manner;
@@ -19,37 +19,37 @@ use document::Document;
 pub use manner::{Begins, Manner, Seam, Style};
 use question::Question;
 
-/// The reply when the model's first request is sent again with a larger limit.
+/// The reply when the first request is repeated with a larger limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Again {
-    /// The whole document.
+    /// The complete document.
     Whole,
-    /// The document up to this byte, where it is cut again.
+    /// The document up to this byte, again cut.
     Cut(usize),
     /// These words, which are not from the document.
     Says(&'static str),
 }
 
-/// How often a looping model repeats itself before its limit ends it.
+/// How often a looping model repeats its text before its limit ends the reply.
 const LOOPS: usize = 300;
 
-/// How a request asks.
+/// The kind of request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Asks {
-    /// It asks for the document for the first time.
+    /// The first request for the document.
     First,
-    /// It repeats the first request.
+    /// A repetition of the first request.
     Again,
-    /// It ends with an unfinished message of the assistant.
+    /// A request that ends with an unfinished assistant message.
     Prefill,
-    /// It asks in words, with a part of the document in the messages.
+    /// A request in words, with a part of the document in its messages.
     InWords,
 }
 
-/// A request that the model answered, and its cost.
+/// An answered request, and its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Call {
-    /// How it was asked.
+    /// The kind of the request.
     pub asks: Asks,
     /// Tokens of the request's messages.
     pub prompt_tokens: usize,
@@ -57,11 +57,11 @@ pub struct Call {
     pub output_tokens: usize,
 }
 
-/// A model that knows one document. Its first reply is cut; its further replies depend on what a request shows.
+/// A model that knows one document. Its first reply is cut; later replies depend on what a request shows.
 ///
-/// It does not know how the question is worded. It finds the shown part by matching the document in the messages, and
-/// the anchor by what the question quotes of it. It supports Chat Completions; [`Speaking`](crate::Speaking) adds the
-/// other formats.
+/// It does not depend on the wording of the question. It finds the shown part by matching the document in the
+/// messages, and the anchor by the question's quotations. It supports Chat Completions;
+/// [`Speaking`](crate::Speaking) adds the other formats.
 ///
 /// ```
 /// use testkit::{Begins, Manner, ReadingModel, Request, Style, Upstream};
@@ -93,13 +93,13 @@ pub struct ReadingModel {
     memory: Mutex<Memory>,
 }
 
-/// State of the model.
+/// The state of the model.
 #[derive(Default)]
 struct Memory {
     has_begun: bool,
     /// The limit of the first request.
     first_limit: Option<u64>,
-    /// How far it has come in the document, in bytes.
+    /// How much of the document it has written, in bytes.
     reached: usize,
     continuations: usize,
     calls: Vec<Call>,
@@ -112,8 +112,7 @@ struct Saying {
 }
 
 impl ReadingModel {
-    /// Creates a model that knows this text and is cut at this byte of it, which must be the beginning of a
-    /// character. It rejects prefills.
+    /// Creates a model with this text, whose first reply is cut at this byte, a character boundary. It rejects prefills.
     pub fn new(document: &str, cut: usize, manner: Manner) -> Self {
         assert!(document.is_char_boundary(cut), "a reply is cut between characters");
         Self {
@@ -132,15 +131,15 @@ impl ReadingModel {
         self
     }
 
-    /// Sets how it handles a prefill.
+    /// Sets how the model handles a prefill.
     #[must_use]
     pub fn prefill(mut self, prefill: Prefill) -> Self {
         self.prefill = prefill;
         self
     }
 
-    /// Returns the texts that the model may have meant: the document, and, if it rewrites the word at the cut, the
-    /// document with another word there.
+    /// Returns the texts that count as correct: the document, and if the model rewrites the word at the cut, the document
+    /// with the other word.
     pub fn meant(&self) -> Vec<String> {
         let rewrites = matches!(&self.manner, Manner::Continues(Style { seam: Seam::WordRewritten, .. }));
         let rewritten = rewrites.then(|| self.document.with_another_word());
@@ -162,7 +161,7 @@ impl ReadingModel {
                 if memory.has_begun && is_more {
                     (Asks::Again, self.say_again())
                 } else {
-                    // The same limit gives the same reply.
+                    // A repetition with the same limit gives the same reply.
                     (memory.has_begun, memory.first_limit, memory.reached) = (true, limit, self.document.cut);
                     (Asks::First, self.up_to(self.document.cut))
                 }
@@ -177,7 +176,7 @@ impl ReadingModel {
                 };
                 (Asks::Prefill, Saying { text, cut: false })
             }
-            // The demanded grammar permits only a new document.
+            // A demanded grammar allows only a new document.
             Question::InWords { forced: true, .. } => (Asks::InWords, self.say_again()),
             Question::InWords { shown, anchor, forced: false } => {
                 (Asks::InWords, self.go_on(shown, anchor, &mut memory))
@@ -219,7 +218,7 @@ impl ReadingModel {
         match cut {
             None => Saying { text: answer, cut: false },
             Some(at) => {
-                // Text before the document's text in the reply is not part of the document.
+                // The text around the document's part is not part of the document.
                 let left = answer[at..].len().saturating_sub(style.behind.len());
                 memory.reached = self.document.before_the_last(left);
                 Saying { text: answer[..at].to_owned(), cut: true }
@@ -249,21 +248,21 @@ impl Respond for ReadingModel {
     }
 }
 
-/// Several such models at one address. The user's first message selects the document.
+/// Several such models at one address. The first user message selects the document.
 #[derive(Default)]
 pub struct Library {
     models: HashMap<String, ReadingModel>,
 }
 
 impl Library {
-    /// Adds a model, which answers requests that begin with this message.
+    /// Adds a model for requests that begin with this message.
     #[must_use]
     pub fn with(mut self, first_message: &str, model: ReadingModel) -> Self {
         self.models.insert(first_message.to_owned(), model);
         self
     }
 
-    /// Returns the model that answers requests with this message.
+    /// Returns the model for requests that begin with this message.
     pub fn model(&self, first_message: &str) -> &ReadingModel {
         &self.models[first_message]
     }

@@ -20,9 +20,9 @@ impl<F: Fn(&Received) -> Answer + Send + Sync + 'static> Respond for F {
 
 type Predicate = Box<dyn Fn(&Received) -> bool + Send + Sync>;
 
-/// Responds in order, with exceptions: a matching predicate comes first, then the list, then `otherwise`.
+/// Responds in order: first by a matching predicate, then from the list, then with `otherwise`.
 ///
-/// Without `otherwise`, a request after the end of the list gets a 500 whose message names its method and path.
+/// Without `otherwise`, a request after the end of the list gets a 500 with its method and path.
 #[derive(Default)]
 pub struct Script {
     exceptions: Vec<(Predicate, Answer)>,
@@ -36,7 +36,7 @@ impl Script {
         Self::default()
     }
 
-    /// Adds the next response of the list, which is used once.
+    /// Adds the next response of the list. It is used once.
     #[must_use]
     pub fn then(mut self, answer: Answer) -> Self {
         self.list.get_mut().unwrap().push_back(answer);

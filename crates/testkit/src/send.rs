@@ -10,10 +10,10 @@ use tokio::time::sleep;
 use crate::answer::{Answer, Fault, FaultAt, Framing};
 use crate::upstream::Outcome;
 
-/// Time for written data to arrive before a reset, which may discard data in flight.
+/// Time for written data to arrive before a reset, because a reset may discard data in flight.
 const BEFORE_RESET: Duration = Duration::from_millis(30);
 
-/// Sends the response. Returns the outcome, and whether the connection can be used again.
+/// Sends the response. Returns the outcome, and whether the connection can be reused.
 pub(crate) async fn send(stream: &mut TcpStream, answer: &Answer) -> (Outcome, bool) {
     match try_send(stream, answer).await {
         Ok(Sent::Whole) => (Outcome::Delivered, answer.framing != Framing::UntilClose),
@@ -110,7 +110,7 @@ async fn fail(stream: &mut TcpStream, fault: Fault) -> io::Result<Sent> {
     Ok(Sent::Faulted)
 }
 
-/// Waits. Returns false as soon as the client has gone away.
+/// Waits. Returns false as soon as the client has disconnected.
 async fn still_there(stream: &TcpStream, wait: Duration) -> bool {
     if wait.is_zero() {
         return true;
@@ -123,7 +123,7 @@ async fn still_there(stream: &TcpStream, wait: Duration) -> bool {
 
 /// Returns when the client has closed or reset the connection.
 async fn gone(stream: &TcpStream) {
-    // Zero bytes are the end, an error is a reset; a next request, sent ahead, is neither.
+    // Zero bytes mean the end, an error means a reset. A pipelined next request is neither.
     if let Ok(1..) = stream.peek(&mut [0]).await {
         std::future::pending::<()>().await;
     }

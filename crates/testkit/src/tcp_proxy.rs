@@ -1,4 +1,4 @@
-//! A TCP proxy whose link fails on command: it refuses, freezes, slows, or leads to another server.
+//! A TCP proxy whose link fails on command: it can refuse, freeze, delay, or lead to another server.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -9,23 +9,23 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// The condition of a proxy's link.
+/// The state of a proxy's link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Link {
     /// Bytes pass.
     Up,
-    /// Bytes pass after this time, in each direction.
+    /// Bytes pass after this delay, in each direction.
     Slow(Duration),
-    /// Connections stay open, new ones are accepted, and no byte passes: a partition.
+    /// A partition: connections stay open and new ones are accepted, but no bytes pass.
     Frozen,
-    /// Connections are closed, and new ones at once.
+    /// Connections are closed, new ones immediately.
     Cut,
 }
 
-/// The condition, and the server that new connections lead to.
+/// The state of the link, and the server for new connections.
 type State = (Link, SocketAddr);
 
-/// A running proxy, on a thread of its own. It stops when it is dropped.
+/// A running proxy with its own thread. Dropping it stops the proxy.
 pub struct TcpProxy {
     address: SocketAddr,
     /// `None` stops the proxy.
@@ -52,7 +52,7 @@ impl TcpProxy {
         self.address.port()
     }
 
-    /// Changes the condition of the link, also for open connections.
+    /// Changes the state of the link, also for open connections.
     pub fn set(&self, link: Link) {
         self.state.send_modify(|state| {
             if let Some((known, _)) = state {
@@ -61,7 +61,7 @@ impl TcpProxy {
         });
     }
 
-    /// Leads new connections to another server, and closes the open ones.
+    /// Redirects new connections to another server, and closes the open ones.
     pub fn swap(&self, port: u16) {
         self.state.send_replace(Some((Link::Up, (Ipv4Addr::LOCALHOST, port).into())));
     }
@@ -95,7 +95,7 @@ async fn connect(client: TcpStream, mut changes: watch::Receiver<Option<State>>)
     let (mut from_server, mut to_server) = TcpStream::connect(server).await?.into_split();
     let is_over = |state: &Option<State>| state.is_none_or(|(link, now)| link == Link::Cut || now != server);
     let mut ending = changes.clone();
-    // Both directions end together, as they do on a broken connection.
+    // Both directions end together, as in a broken connection.
     tokio::select! {
         passed = pass(&mut from_client, &mut to_server, changes.clone()) => passed,
         passed = pass(&mut from_server, &mut to_client, changes) => passed,
@@ -103,7 +103,7 @@ async fn connect(client: TcpStream, mut changes: watch::Receiver<Option<State>>)
     }
 }
 
-/// Passes bytes in one direction, until an end is closed.
+/// Forwards bytes in one direction until an end is closed.
 async fn pass(
     from: &mut (impl AsyncRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),

@@ -1,7 +1,7 @@
-//! The scripted model's tokens: pieces of words, by a simple rule of our own.
+//! The scripted model's tokens: pieces of words, by a simple rule.
 
-/// Splits a text into tokens: runs of at most four letters and digits, with the one space before them; every other
-/// character alone. Concatenated, the tokens are the text.
+/// Splits a text into tokens: runs of at most four letters and digits, with one space before them; and single other
+/// characters. The tokens concatenated are the text.
 ///
 /// ```
 /// assert_eq!(testkit::tokens("One, twelve ∎"), ["One", ",", " twel", "ve", " ", "∎"]);

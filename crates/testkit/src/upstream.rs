@@ -1,4 +1,4 @@
-//! The server: accepts connections, records requests, and answers.
+//! A server that accepts connections, records requests, and answers.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use crate::http1::{Body, Wire, find};
 use crate::script::Respond;
 use crate::send::send;
 
-/// A running upstream. When dropped, it stops and cuts its connections.
+/// A running upstream. Dropping it stops the server and cuts its connections.
 pub struct Upstream {
     address: SocketAddr,
     record: Arc<Record>,
@@ -25,13 +25,13 @@ pub struct Upstream {
 /// A received request.
 #[derive(Debug, Clone)]
 pub struct Received {
-    /// Time at which it was read completely.
+    /// When the request was read completely.
     pub at: Instant,
     /// The method, in capitals.
     pub method: String,
     /// The path with its query.
     pub path: String,
-    /// The fields in their order, names as they were written.
+    /// The header fields in their order, with their original names.
     pub headers: Vec<(String, String)>,
     /// The body, without its transfer coding.
     pub body: Vec<u8>,
@@ -42,7 +42,7 @@ pub struct Received {
 pub enum Outcome {
     /// Every byte was written.
     Delivered,
-    /// The scripted fault was committed.
+    /// The scripted fault occurred.
     Faulted,
     /// The client closed or reset the connection first.
     ClientGone,
@@ -55,7 +55,7 @@ struct Record {
 }
 
 impl Received {
-    /// Returns the first field of this name, in any case.
+    /// Returns the first field of this name. Case is ignored.
     pub fn header(&self, name: &str) -> Option<&str> {
         find(&self.headers, name)
     }
@@ -72,7 +72,7 @@ impl Upstream {
         Self::start_at((Ipv4Addr::LOCALHOST, 0).into(), respond).await
     }
 
-    /// Starts on this address, for a server that comes back after it was stopped.
+    /// Starts on this address, for a server that was stopped before.
     pub async fn start_at(address: SocketAddr, respond: impl Respond) -> Self {
         let listener = TcpListener::bind(address).await.expect("a loopback port is free");
         let address = listener.local_addr().expect("a listener has an address");
@@ -85,7 +85,7 @@ impl Upstream {
         Self { address, record, task }
     }
 
-    /// Returns its address.
+    /// Returns the server's address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -95,12 +95,12 @@ impl Upstream {
         format!("http://{}/v1", self.address)
     }
 
-    /// Returns every request so far, in the order in which they were read.
+    /// Returns all requests so far, in the order in which they were read.
     pub fn requests(&self) -> Vec<Received> {
         self.record.exchanges.lock().unwrap().iter().map(|(request, _)| request.clone()).collect()
     }
 
-    /// Returns the outcome of each of these requests; `None` while the response is being sent.
+    /// Returns the outcome of each request; `None` while its response is being sent.
     pub fn outcomes(&self) -> Vec<Option<Outcome>> {
         self.record.exchanges.lock().unwrap().iter().map(|(_, outcome)| *outcome).collect()
     }
@@ -115,17 +115,17 @@ impl Upstream {
         self.wait_until("requests", || self.outcomes().len() >= count).await;
     }
 
-    /// Waits until the response to this request, counted from 0, is over. Returns its outcome.
+    /// Waits until the response to this request (counted from 0) has ended. Returns its outcome.
     pub async fn wait_for_outcome(&self, request: usize) -> Outcome {
         let outcome = || self.outcomes().get(request).copied().flatten();
         self.wait_until("the outcome of a request", || outcome().is_some()).await;
         outcome().expect("there is one now")
     }
 
-    /// Stops listening and cuts every connection, as a killed server does. Returns when that is done.
+    /// Stops listening and cuts every connection, as when a server is killed. Returns when that is done.
     pub async fn stop(mut self) -> Vec<Received> {
         self.task.abort();
-        // The error means that it was aborted.
+        // The error means that the task was aborted.
         let _ = (&mut self.task).await;
         self.requests()
     }
@@ -157,7 +157,7 @@ async fn accept(listener: TcpListener, respond: Arc<dyn Respond>, record: Arc<Re
     }
 }
 
-/// Answers one request after the other, until the client or a response ends the connection.
+/// Answers requests one after the other, until the client or a response ends the connection.
 async fn converse(stream: TcpStream, respond: Arc<dyn Respond>, record: Arc<Record>) {
     let mut wire = Wire::new(stream);
     while let Some(request) = receive(&mut wire).await {
@@ -177,7 +177,7 @@ async fn converse(stream: TcpStream, respond: Arc<dyn Respond>, record: Arc<Reco
     }
 }
 
-/// Reads a request. `None` if the client is gone or leaves in the middle of it.
+/// Reads a request. `None` if the client disconnects before its end.
 async fn receive(wire: &mut Wire) -> Option<Received> {
     let head = wire.head().await.ok()??;
     let mut words = head.first_line.split(' ');

@@ -1,4 +1,4 @@
-//! Each error has one published code: `docs/errors.md` lists all of them, and where each comes from.
+//! Checks that `docs/errors.md` lists every error code once, with its sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::workspace::{Workspace, WorkspaceError};
 
 const PAGE: &str = "docs/errors.md";
 
-/// What makes an error: one of its arguments is the code, as a literal.
+/// Calls that create an error. One of their arguments is the code, as a literal.
 const CALLS: &[&str] = &[
     "CommandError::input(",
     "ErrorBody::new(",
@@ -20,18 +20,18 @@ const CALLS: &[&str] = &[
     "failed(",
 ];
 
-/// What makes an answer of the gateway's own: its code begins with `endmark_`.
+/// Calls that create an error response of the gateway. Its code begins with `endmark_`.
 const ANSWERS: &[&str] = &["error_response(", "error_event(", "error_body("];
 
-/// Functions in whose bodies each literal of such words is a code.
+/// Functions whose body contains codes as literals.
 const FUNCTIONS: &[&str] =
     &["fn code(&self)", "fn kind(&self) -> &'static str", "fn body(&self) -> ErrorBody"];
 
-/// Codes by a name: fields, and constants of the gateway, whose codes begin like this.
+/// Names of fields and constants whose values are codes.
 const NAMED: &[&str] =
     &[" code: \"", "_REFUSED: &str = \"", "REPLY_INCOMPLETE: &str = \"", "REPLY_CUT: &str = \""];
 
-/// The codes of each place: a command, a library, or the packages for other languages.
+/// The codes of each source: a command, a library, or the packages for other languages.
 type Codes = BTreeMap<String, BTreeSet<String>>;
 
 pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> {
@@ -49,7 +49,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> 
     Ok(failures(&used, &page))
 }
 
-/// The place that a source file belongs to, as the page calls it.
+/// Returns the source that a file belongs to, as named in the page.
 fn place_of(file: &Path) -> Option<String> {
     let mut parts = file.iter().map(|part| part.to_string_lossy());
     let (top, package) = (parts.next()?, parts.next()?);
@@ -66,11 +66,11 @@ fn place_of(file: &Path) -> Option<String> {
     }
 }
 
-/// The codes that a file's text makes errors with.
+/// Returns the error codes in the text of a file.
 fn codes_of(text: &str) -> BTreeSet<&str> {
     let mut codes = BTreeSet::new();
     for (at, call) in CALLS.iter().flat_map(|call| text.match_indices(call)) {
-        // `Check::failed` names what was checked.
+        // The first argument of `Check::failed` is the name of the check, not a code.
         let is_part = |before: char| before.is_alphanumeric() || before == '_';
         if !text[..at].ends_with(is_part) && !text[..at].ends_with("Check::") {
             codes.extend(code_argument(&text[at + call.len()..]));
@@ -92,7 +92,7 @@ fn codes_of(text: &str) -> BTreeSet<&str> {
     codes
 }
 
-/// The first argument of a call that is a code, among its first three.
+/// Returns the first of a call's first three arguments that is a code.
 fn code_argument(arguments: &str) -> Option<&str> {
     let (mut depth, mut begin, mut position) = (0, 0, 0);
     for (at, character) in arguments.char_indices() {
@@ -105,7 +105,7 @@ fn code_argument(arguments: &str) -> Option<&str> {
                     return Some(code);
                 }
                 (begin, position) = (at + 1, position + 1);
-                // `Answer::no_in_text` has the data and the text before it.
+                // In `Answer::no_in_text` the data and the text precede the code.
                 if position == 3 || character == ')' {
                     return None;
                 }
@@ -117,7 +117,7 @@ fn code_argument(arguments: &str) -> Option<&str> {
     None
 }
 
-/// The string literals of a text that can be codes.
+/// Returns the string literals of a text that can be codes.
 fn literals(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(|line| line.split('"').skip(1).step_by(2)).filter(|word| is_code(word))
 }
@@ -129,7 +129,7 @@ fn is_code(word: &str) -> bool {
             .all(|character| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '_')
 }
 
-/// The rows of the page: a code, and what its second column has.
+/// Returns the rows of the page: the code, and the second column.
 fn rows(page: &str) -> impl Iterator<Item = (&str, &str)> {
     page.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| `")?.split('|').map(str::trim);
@@ -146,7 +146,7 @@ fn failures(used: &Codes, page: &str) -> Vec<String> {
         }
         let named: BTreeSet<String> = places.split(", ").map(str::to_owned).collect();
         match used.get(code) {
-            None => failures.push(format!("{PAGE} lists `{code}`, which nothing answers: delete its row")),
+            None => failures.push(format!("{PAGE} lists `{code}`, which no source uses: delete its row")),
             Some(places) if *places != named => failures.push(format!(
                 "`{code}` comes from {}, and {PAGE} names others: if it means there what the row says, name them; else \
                  choose another code",

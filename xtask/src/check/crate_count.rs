@@ -1,4 +1,4 @@
-//! Keeps the number of crates in the product small: each one must be trusted.
+//! Limits the number of crates in the product, because each one must be trusted.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> 
     Ok((count > AT_MOST).then_some(failure).into_iter().collect())
 }
 
-/// Names and versions; one that cargo printed before has `(*)` after it.
+/// Returns names and versions. Cargo marks a crate that it has already printed with `(*)`.
 fn crates(tree: &str) -> BTreeSet<(&str, &str)> {
     let name_and_version = |line: &'_ str| -> Option<(usize, usize)> {
         let name = line.find(' ')?;

@@ -1,4 +1,4 @@
-//! The base crates stay light: few direct dependencies.
+//! Limits the direct dependencies of base crates.
 
 use crate::workspace::{Workspace, WorkspaceError};
 

@@ -1,14 +1,14 @@
-//! A type with many fields has a reason beside it.
+//! Requires a comment with the reason on a type with many fields.
 
 use std::path::Path;
 
 use crate::source::{is_test_file, lines_without_tests};
 use crate::workspace::{Workspace, WorkspaceError};
 
-/// Fields of a struct that needs no reason.
+/// The most fields of a struct without a reason.
 const AT_MOST: usize = 15;
 
-/// How a comment with the reason begins.
+/// The beginning of a comment with the reason.
 const REASON: &str = "// Fields: ";
 
 pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> {

@@ -1,11 +1,11 @@
-//! A file has one subject and can be read in one sitting.
+//! Limits the size of files, so that each has one subject and can be read at once.
 
 use std::path::Path;
 
 use crate::source::{is_test_file, lines_without_tests};
 use crate::workspace::{Workspace, WorkspaceError};
 
-/// Lines of a file without its tests.
+/// The most lines of a file, without its tests.
 const AT_MOST: usize = 600;
 
 pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> {

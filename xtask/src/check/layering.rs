@@ -1,8 +1,8 @@
-//! Which crate may see which: the arrows go one way.
+//! Checks the dependencies between crates: they point in one direction.
 
 use crate::workspace::{Package, Workspace, WorkspaceError};
 
-/// The arrows. A crate that is not here is not known yet.
+/// The permitted dependencies. A crate that is missing here has no place in the layers yet.
 const MAY_SEE: &[(&str, &[&str])] = &[
     ("endmark-envelope", &["endmark-envelope-derive"]),
     ("endmark-envelope-derive", &[]),
@@ -111,7 +111,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// What only tests may see: an upstream, and of a derive the crate that it derives for.
+/// Dependencies for tests only: an upstream, and for a derive macro the crate of its trait.
 const MAY_TEST_WITH: &[(&str, &[&str])] = &[
     ("endmark-envelope-derive", &["endmark-envelope"]),
     ("endmark-store", &["testkit"]),

@@ -1,4 +1,4 @@
-//! The pure crates see no runtime, socket, file, clock or environment, and nothing that does.
+//! Checks that pure crates use no runtime, socket, file, clock or environment, directly or through dependencies.
 
 use std::path::Path;
 
@@ -16,14 +16,15 @@ const PURE: &[&str] = &[
     "endmark-wire",
 ];
 
-/// The one place of a pure crate that may know the process, behind a feature, with the packages that it stands on: what
-/// authors of commands take on its own is one crate, and its rim is one module of it.
+/// The rim of a pure crate: a module behind a feature that may use process state, with the packages that it needs.
+///
+/// `endmark-envelope` has a rim because authors of commands should need only one crate.
 const RIMS: &[(&str, &str, &[&str])] = &[("endmark-envelope", "run", &["signal-hook"])];
 
-/// Packages that read clocks and files with their feature `std` alone, and the pure crates that have them without it.
+/// Packages that read clocks and files only with their feature `std`, and the pure crates that use them without it.
 const WITHOUT_STD: &[(&str, &str)] = &[("endmark-context", "jiff")];
 
-/// Packages that do I/O, read clocks or keep state of the process; none may be below a pure crate.
+/// Packages that do I/O, read clocks or keep process state. A pure crate must not depend on them.
 const IMPURE: &[&str] = &[
     "async-std",
     "axum",
@@ -53,10 +54,10 @@ const IMPURE: &[&str] = &[
     "ureq",
 ];
 
-/// Modules of the standard library that a pure crate does not name.
+/// Modules of the standard library that a pure crate must not use.
 const MODULES: &[&str] = &["env", "fs", "net", "os", "process", "thread"];
 
-/// Its clocks.
+/// Clocks of the standard library.
 const CLOCKS: &[&str] = &["Instant", "SystemTime"];
 
 pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> {
@@ -72,7 +73,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> 
         }));
         failures.extend(IMPURE.iter().filter(|name| below.contains(*name)).map(|name| {
             format!(
-                "`{}` is pure, but `{name}` is among its dependencies: take the feature or crate out that brings it (`cargo tree -p {} -e normal,build -i {name}`)",
+                "`{}` is pure, but `{name}` is among its dependencies: remove the feature or crate that needs it (`cargo tree -p {} -e normal,build -i {name}`)",
                 package.name, package.name
             )
         }));
@@ -87,13 +88,13 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> 
     Ok(failures)
 }
 
-/// Whether one package is among another's dependencies for its rim alone, or without what makes it impure.
+/// Whether a pure crate may have this dependency: for its rim, or without the impure feature.
 fn is_apart(package: &str, dependency: &str) -> bool {
     WITHOUT_STD.contains(&(package, dependency))
         || RIMS.iter().any(|(name, _, packages)| *name == package && packages.contains(&dependency))
 }
 
-/// Whether a file in a package's `src` is its rim.
+/// Whether a file in a package's `src` belongs to its rim.
 fn is_rim(package: &str, file: &Path) -> bool {
     let first = file.iter().next().map(Path::new).and_then(Path::file_stem);
     RIMS.iter().any(|(name, module, _)| *name == package && first.is_some_and(|first| first == *module))
@@ -106,7 +107,7 @@ fn failure(file: &Path, line: usize, name: &str) -> String {
     )
 }
 
-/// Where the text, tests aside, names what it must not.
+/// Returns the line and name of each forbidden item in the text, except in tests.
 fn impurities(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut in_group_of_std = false;

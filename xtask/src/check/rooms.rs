@@ -1,4 +1,4 @@
-//! Which module of a crate may see which: inside a crate, too, the arrows go one way.
+//! Checks the dependencies between modules of a crate: they point in one direction.
 
 use std::path::Path;
 
@@ -9,17 +9,18 @@ mod list;
 
 use list::ROOMS;
 
-/// The rooms of a crate from the bottom to the top: each may see those before it, and no other. A room is a module with
-/// all that is in it; one that is named together with its parent is a room of its own. Modules that need each other are
-/// one room, with `+` between them. Of `parent::*` each module in the parent is a room, and none of them sees another.
+/// The rooms of a crate, from the lowest to the highest. Each room may use only lower ones.
+///
+/// A room is a module with its submodules. A submodule in the list is a separate room. Modules that need each other form
+/// one room, joined by `+`. In `parent::*` each submodule is a separate room, and none may use another.
 type Rooms = &'static [&'static str];
 
-/// The room that a path leads into.
+/// The room of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place<'a> {
-    /// Its place from the bottom.
+    /// The index of the room, from the lowest.
     at: usize,
-    /// Which one of `parent::*` it is.
+    /// The submodule, for a room `parent::*`.
     sibling: Option<&'a str>,
 }
 
@@ -62,24 +63,24 @@ fn failures_of(rooms: Rooms, file: &Path, inside: &Path, text: &str) -> Vec<Stri
         let file = file.display();
         if other.at > own.at {
             failures.push(format!(
-                "{file}:{line}: the room `{from}` must not see `{to}`, which stands above it: move what it needs into a room below both, or let it be passed in"
+                "{file}:{line}: the room `{from}` must not see `{to}`, which is above it: move the needed items to a room below both, or pass them as arguments"
             ));
         } else if other.at == own.at && other.sibling != own.sibling {
             failures.push(format!(
-                "{file}:{line}: `{from}` must not see `{to}`, which is beside it: move what both need into a room below"
+                "{file}:{line}: `{from}` must not see `{to}`, which is at the same level: move the shared items to a room below"
             ));
         }
     }
     failures
 }
 
-/// A room as people call it.
+/// Returns a room's name for people.
 fn shown(rooms: Rooms, place: Place<'_>) -> String {
     let room = rooms[place.at];
     place.sibling.map_or_else(|| room.to_owned(), |sibling| room.replace('*', sibling))
 }
 
-/// The path of a file's module; empty for the crate's root.
+/// Returns the module path of a file; empty for the crate's root.
 fn module_of(inside: &Path) -> Vec<String> {
     let mut module: Vec<String> =
         inside.with_extension("").iter().map(|part| part.to_string_lossy().into_owned()).collect();
@@ -89,7 +90,7 @@ fn module_of(inside: &Path) -> Vec<String> {
     module
 }
 
-/// The room that a path leads into: the one with the longest name that the path begins with.
+/// Returns the room of a path: the one with the longest matching prefix.
 fn room_of(rooms: Rooms, path: &[String]) -> Option<Place<'_>> {
     let behind = |module: &str| {
         let mut parts = path.iter();
@@ -108,7 +109,7 @@ fn room_of(rooms: Rooms, path: &[String]) -> Option<Place<'_>> {
     found.max_by_key(|(length, _)| *length).map(|(_, place)| place)
 }
 
-/// Every path from the crate's root on that a module names, tests aside, with its line.
+/// Returns every crate-internal path that a module uses outside tests, with its line.
 fn paths(module: &[String], text: &str) -> Vec<(usize, Vec<String>)> {
     let mut found = Vec::new();
     let lines = lines_without_tests(text);
@@ -125,7 +126,7 @@ fn paths(module: &[String], text: &str) -> Vec<(usize, Vec<String>)> {
                 if goes_on {
                     continue;
                 }
-                // A group of names may go on over the next lines.
+                // A group of names may continue on the next lines.
                 let mut rest = line.get(begin + root.len()..).unwrap_or_default().to_owned();
                 let following = code.iter().skip(at + 1).map(|(_, line)| line.trim());
                 for next in following.take_while(|_| line.contains("use ")) {
@@ -163,7 +164,7 @@ fn expanded(mut start: Vec<String>, text: &str) -> Vec<Vec<String>> {
     }
 }
 
-/// The members of a group, up to its closing brace.
+/// Returns the members of a group, up to its closing brace.
 fn members(group: &str) -> Vec<&str> {
     let (mut depth, mut begin, mut members) = (0_usize, 0, Vec::new());
     for (at, character) in group.char_indices() {

@@ -1,30 +1,30 @@
-//! The SQL for PostgreSQL stays within what its relatives and transaction poolers understand.
+//! Restricts the SQL for PostgreSQL to what compatible databases and transaction poolers support.
 
 use std::path::Path;
 
 use crate::source::{is_test_file, lines_without_tests};
 use crate::workspace::{Workspace, WorkspaceError};
 
-/// Where statements for PostgreSQL are.
+/// The folder with statements for PostgreSQL.
 const STATEMENTS: &str = "crates/endmark-store/src/shared";
-/// How migrations for it end.
+/// The file name ending of PostgreSQL migrations.
 const MIGRATION: &str = ".postgres.sql";
 
-/// Each with what to do instead.
+/// Forbidden SQL, with the replacement.
 const FORBIDDEN: &[(&str, &str)] = &[
-    ("CREATE TRIGGER", "write what it would write in the same transaction"),
+    ("CREATE TRIGGER", "write the same rows in the same transaction"),
     ("CREATE FUNCTION", "decide in Rust"),
     ("SEQUENCE", "use a key that the instance chooses"),
     ("nextval(", "use a key that the instance chooses"),
     ("serial ", "use a key that the instance chooses"),
     ("FOREIGN KEY", "delete dependent rows in the same transaction"),
     ("REFERENCES", "delete dependent rows in the same transaction"),
-    ("LISTEN", "poll: a pooler has no session that could listen"),
+    ("LISTEN", "poll: with a pooler no session can listen"),
     ("NOTIFY", "poll: it takes a lock over the whole database at each commit"),
     ("pg_notify", "poll: it takes a lock over the whole database at each commit"),
     ("advisory", "lock a row"),
-    ("PREPARE ", "send a typed statement: a pooler has no session that could keep it"),
-    (".prepare(", "send a typed statement: a pooler has no session that could keep it"),
+    ("PREPARE ", "send a typed statement: with a pooler no session can keep it"),
+    (".prepare(", "send a typed statement: with a pooler no session can keep it"),
     (".query(", "call `query_typed`, which prepares nothing by name"),
     (".query_one(", "call `query_typed_one`, which prepares nothing by name"),
     (".query_opt(", "call `query_typed_opt`, which prepares nothing by name"),

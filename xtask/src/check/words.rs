@@ -1,4 +1,4 @@
-//! Words that must not stay in the repository: marks of unfinished work, and phrases that are not plain English.
+//! Finds words that must not stay in the repository: marks of unfinished work, and phrases that are not plain English.
 
 mod dialect;
 
@@ -6,17 +6,17 @@ use std::path::Path;
 
 use crate::workspace::{Workspace, WorkspaceError};
 
-/// Each with what to do about it; written in halves, so that this file passes too.
+/// Forbidden words with the remedy. They are split here, so that this file passes the check.
 const FORBIDDEN: &[(&str, &str)] = &[
-    (concat!("TO", "DO"), "do it, or say what is missing in the documentation of the thing"),
-    (concat!("FIX", "ME"), "repair it, or say what is wrong in the documentation of the thing"),
+    (concat!("TO", "DO"), "do it, or document what is missing"),
+    (concat!("FIX", "ME"), "fix it, or document the problem"),
 ];
 
 pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> {
     let mut failures = Vec::new();
     for file in workspace.files()? {
         let text = workspace.read(&file)?;
-        // A NUL is what tells data from text.
+        // Binary files contain a NUL.
         if !text.contains('\0') {
             failures.extend(failures_of(&file, &text));
             failures.extend(dialect::failures_of(&file, &text));

@@ -1,4 +1,4 @@
-//! What links for another machine: found, or installed.
+//! Finds or installs the tools that link for another architecture.
 
 use std::env;
 use std::ffi::OsString;
@@ -8,10 +8,10 @@ use std::process::{Command, Stdio};
 
 use super::run;
 
-/// The oldest glibc that Python's module runs with, as wheels of the tag `manylinux2014` must.
+/// The oldest supported glibc of Python's module, as wheels with the tag `manylinux2014` require.
 pub(super) const OLDEST_GLIBC: &str = "2.17";
 
-/// The target of the same machine with glibc.
+/// Returns the target of the same architecture with glibc.
 pub(super) fn with_glibc(target: &str) -> String {
     target.replace("-musl", "-gnu")
 }
@@ -39,7 +39,7 @@ pub(super) fn make_available(root: &Path, targets: &[String]) -> Result<OsString
     Ok(path)
 }
 
-/// Installs the linker and its driver into an environment of Python of their own.
+/// Installs the linker and its driver into a separate Python environment.
 fn install_zigbuild(folder: &Path) -> Result<(), String> {
     report(&format!(
         "installing cargo-zigbuild and zig into {} (about 100 MB, the first time only)",
@@ -76,6 +76,6 @@ fn answers(command: &mut Command) -> bool {
 }
 
 fn report(message: &str) {
-    // Nothing can be done about a standard error that is closed.
+    // If standard error is closed, the failure cannot be reported.
     let _ = writeln!(io::stderr(), "{message}");
 }

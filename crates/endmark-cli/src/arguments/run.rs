@@ -28,7 +28,7 @@ cannot be used, nothing was started; 3 the agent failed or could not be started;
 Several runs exit with the worst of their codes.";
 
 /// The arguments of `run`.
-// One field for each option.
+// Fields: one for each option.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Run {
     /// Check the artifact against this: a Markdown template with `successCriteria`, or criteria in YAML, TOML or JSON

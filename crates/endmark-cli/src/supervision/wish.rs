@@ -24,7 +24,7 @@ const LAST_WORD: Duration = Duration::from_secs(5);
 const TRANSCRIPT_BYTES: u64 = 64 << 20;
 
 /// The options of a run. Missing ones come from the defaults or the command line.
-// One field for each option.
+// Fields: one for each option.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Wish {

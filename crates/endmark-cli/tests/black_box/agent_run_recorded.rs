@@ -73,7 +73,7 @@ fn a_second_attempt_that_reports_no_usage_keeps_the_risk_the_limit_and_the_numbe
     assert_eq!(shown(&place)["runs"][0]["state"], "retry-queued");
     report("started", r#"{"id": "nightly-7", "artifact": "b.md", "name": "nightly"}"#);
     let refused = record(&place, "succeeded", r#"{"id": "nightly-7", "missing": ["line 3: TBD"]}"#);
-    assert!(refused.code == 2 && refused.output.contains("has nothing `missing`"), "{}", refused.output);
+    assert!(refused.code == 2 && refused.output.contains("must have an empty `missing`"), "{}", refused.output);
     report("succeeded", r#"{"id": "nightly-7"}"#);
 
     let shown = shown(&place);

@@ -94,7 +94,7 @@ fn a_budget_is_held_before_each_call() {
             (&1.into(), &"BUDGET".into()),
             "{envelope}"
         );
-        assert!(!ran.output.contains("no call of the agent came through"), "{}", ran.output);
+        assert!(!ran.output.contains("no call of the agent used the gateway"), "{}", ran.output);
     });
 }
 
@@ -159,7 +159,7 @@ fn an_agent_with_replies_from_elsewhere_is_stopped_and_its_run_fails() {
             };
             assert_eq!(found, expected, "{script}: {envelope}");
             assert!(!place.path().join("went-on").exists(), "{script}");
-            assert_eq!(ran.output.contains("did not go through the run's gateway"), is_stopped, "{envelope}");
+            assert_eq!(ran.output.contains("bypassed the run's gateway"), is_stopped, "{envelope}");
         }
     });
 }

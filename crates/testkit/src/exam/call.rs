@@ -1,4 +1,4 @@
-//! One call as a careful client makes it: it reads every event and guesses nothing.
+//! A call as a careful client makes it: it reads every event and assumes nothing.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -11,15 +11,15 @@ use super::format::Format;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Called {
     pub(super) text: String,
-    /// Why it is not a valid reply.
+    /// The reason if the reply is invalid.
     pub(super) error: Option<String>,
     /// The model named by the last event that names one.
     pub(super) model: String,
     pub(super) has_usage: bool,
-    /// The provider's reason for the end.
+    /// The finish reason.
     pub(super) finish: Option<String>,
     pub(super) took: Duration,
-    /// Whether it never ended.
+    /// Whether the call never ended.
     pub(super) hung: bool,
 }
 
@@ -74,7 +74,7 @@ fn read(format: Format, events: &[String], called: &mut Called) {
                 finish: &event["choices"][0]["finish_reason"],
             },
             Format::Responses => Event {
-                // Other events have the part's whole text under the same name.
+                // Other events repeat the whole text of the part under the same name.
                 text: if event["type"] == "response.output_text.delta" {
                     &event["delta"]
                 } else {

@@ -1,4 +1,4 @@
-//! Checks besides the reply, and the exam's four marks.
+//! The checks in addition to the reply, and the exam's four marks.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,16 +6,16 @@ use std::time::Duration;
 use super::Scenario;
 use super::sit::Seen;
 
-/// A property of a good candidate, as seen from outside.
+/// A property of a good candidate that can be observed from outside.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Check {
     /// The provider with the fault was tried at least this many times.
     TriesAtLeast(usize),
     /// The provider with the fault was tried at most this many times.
     TriesAtMost(usize),
-    /// It was tried at most this many times in the first seconds.
+    /// The provider with the fault was tried at most this many times in the first seconds.
     TriesWithin {
-        /// Seconds from the first try on.
+        /// Seconds since the first try.
         seconds: f64,
         /// Maximum number of tries, including the first.
         at_most: usize,
@@ -30,19 +30,19 @@ pub enum Check {
     Reason,
     /// Every request was answered while the provider was down.
     ServedDuringOutage,
-    /// Once the provider was back, it was used again within this many requests.
+    /// After the provider had recovered, it was used again within this many requests.
     BackAfter(usize),
-    /// While it was down, it was tried at most once per request. Reported only, without effect on the mark.
+    /// While the provider was down, it was tried at most once per request. Only reported, without effect on the mark.
     Probes,
 }
 
 impl Check {
-    /// Whether failing it costs only the best mark.
+    /// Whether a failed check costs only the best mark.
     fn is_advisory(self) -> bool {
         matches!(self, Self::TriesAtLeast(_) | Self::WaitsFor(_) | Self::Usage)
     }
 
-    /// Whether it is only reported, as in the exam itself.
+    /// Whether the check is only reported, as in the exam itself.
     fn is_told_only(self) -> bool {
         matches!(self, Self::Probes)
     }
@@ -73,7 +73,7 @@ impl Check {
     }
 }
 
-/// Result of one check.
+/// The result of one check.
 #[derive(Debug, Clone)]
 pub struct Finding {
     /// The check.
@@ -85,13 +85,13 @@ pub struct Finding {
 /// The exam's marks, from best to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// The whole reply, and every check passed.
+    /// A complete reply, and all checks passed.
     Pass,
-    /// The whole reply, but an advisory check failed.
+    /// A complete reply, but an advisory check failed.
     Partial,
     /// No reply, but a clean error in time.
     Safe,
-    /// A cut reply presented as whole, a hang, or a mandatory check that failed.
+    /// A cut reply presented as complete, a hang, or a failed mandatory check.
     Fail,
 }
 

@@ -39,7 +39,7 @@ impl Format {
     /// All formats.
     pub const ALL: [Self; 4] = [Self::Chat, Self::Responses, Self::Messages, Self::Gemini];
 
-    /// Returns its name in Endmark.
+    /// Returns the format's name in Endmark.
     pub fn name(self) -> &'static str {
         match self {
             Self::Chat => "openai_chat",
@@ -49,7 +49,7 @@ impl Format {
         }
     }
 
-    /// Returns the caller's request, for a stream.
+    /// Returns the caller's request for a stream.
     pub(super) fn question(self, candidate: std::net::SocketAddr, model: &str) -> Request {
         let path = match self {
             Self::Chat => "/v1/chat/completions".to_owned(),
@@ -63,7 +63,7 @@ impl Format {
                 "model": model, "stream": true, "stream_options": { "include_usage": true }, "messages": asked,
             }),
             Self::Responses => json!({ "model": model, "stream": true, "input": asked }),
-            // The value that the gateway takes for the model's own limit.
+            // The gateway treats this value as the model's own limit.
             Self::Messages => {
                 json!({ "model": model, "stream": true, "max_tokens": 8192, "messages": asked })
             }
@@ -133,7 +133,7 @@ impl Format {
                 let error = json!({ "type": kind, "message": message });
                 Answer::json(status, &json!({ "type": "error", "error": error, "request_id": "req_exam" }))
             }
-            // For Gemini, a blocked prompt is not an error, but an empty reply.
+            // Gemini answers a blocked prompt with an empty reply instead of an error.
             Self::Gemini if refusal == Refusal::Filtered => {
                 let blocked = json!({
                     "promptFeedback": { "blockReason": self.word_for_filtered() },
@@ -149,7 +149,7 @@ impl Format {
         }
     }
 
-    /// Returns the text that a caller must find in the error when the provider's filter refused (S13).
+    /// Returns the text that the error must contain when the provider's filter refused the request (S13).
     pub(super) fn word_for_filtered(self) -> &'static str {
         match self {
             Self::Chat | Self::Responses => "content_policy_violation",
@@ -160,7 +160,7 @@ impl Format {
 }
 
 impl Refusal {
-    /// Returns the status and the message.
+    /// Returns the status and the message of this refusal.
     fn told(self, format: Format) -> (u16, &'static str) {
         match self {
             Self::RateLimited => (429, "Rate limit reached"),

@@ -1,15 +1,15 @@
-//! The exam's reply in each format: the frames of a stream, and the whole reply.
+//! The exam's reply in each format: the frames of a stream, and the complete response.
 
 use serde_json::{Value, json};
 
 use super::format::Format;
 
-/// Content of a reply.
+/// The content of a reply.
 pub(super) struct Said<'a> {
     pub(super) model: &'a str,
     pub(super) words: &'a [String],
     pub(super) prompt_tokens: usize,
-    /// Whether a stream reports its usage, in formats that leave that to the caller.
+    /// Whether a stream reports its usage, if the format leaves this to the caller.
     pub(super) usage: bool,
 }
 
@@ -45,7 +45,7 @@ impl Said<'_> {
         }
     }
 
-    /// Returns the reply that is not streamed.
+    /// Returns the reply as one response.
     pub(super) fn whole(&self, format: Format) -> Value {
         let text = self.words.concat();
         match format {

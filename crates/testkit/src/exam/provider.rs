@@ -22,7 +22,7 @@ pub struct Provider {
     format: Format,
     failing: Failing,
     pace: Pace,
-    /// The only model and key that it accepts; `None` if it accepts any.
+    /// The only accepted model and key; `None` if any are accepted.
     only: Option<(&'static str, &'static str)>,
     rejects_prefill: bool,
     is_down: AtomicBool,
@@ -30,7 +30,7 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// Creates a provider with this fault, which begins now.
+    /// Creates a provider with this fault, whose time starts now.
     pub fn new(format: Format, failing: Failing, pace: Pace) -> Self {
         let (is_down, tries) = (AtomicBool::new(failing == Failing::Flaps), Mutex::default());
         Self { format, failing, pace, only: None, rejects_prefill: false, is_down, tries }
@@ -50,7 +50,7 @@ impl Provider {
         (model != only_model).then(|| self.format.refuse(Refusal::NoSuchModel))
     }
 
-    /// Returns the faulty response to this try, counted from 0; `None` if the response is healthy.
+    /// Returns the faulty response to this try, counted from 0; `None` for a healthy response.
     fn broken(&self, number: usize) -> Option<Answer> {
         let refuse = |refusal| Some(self.format.refuse(refusal));
         match self.failing {
@@ -71,7 +71,7 @@ impl Provider {
         }
     }
 
-    /// Returns the stream of this reply, with the fault if it affects streams.
+    /// Returns the stream of this reply, with the fault if it concerns streams.
     fn stream(&self, said: &Said<'_>) -> Answer {
         let frames = said.frames(self.format);
         let (begun, count) = (frames.begin.len(), frames.words.len());
@@ -93,7 +93,7 @@ impl Provider {
         all.extend(frames.end);
         if self.failing == Failing::WithoutDone {
             match self.format {
-                // Nothing but the end of the body follows their last event.
+                // After the last event, only the end of the body is left to omit.
                 Format::Responses | Format::Gemini => fault = Some((usize::MAX, Fault::Close)),
                 Format::Chat | Format::Messages => drop(all.pop()),
             }
@@ -139,8 +139,7 @@ impl Provider {
             if self.rejects_prefill {
                 return self.format.refuse(Refusal::NoPrefill);
             }
-            // Like a provider that continues a message: it continues its own words, or else starts from the
-            // beginning.
+            // As a real provider, it continues only its own words. Otherwise it starts from the beginning.
             rest = ANSWER.strip_prefix(so_far.trim_end()).unwrap_or(ANSWER);
         }
         let prompt_tokens = messages.iter().map(|(_, text)| text.split_whitespace().count()).sum();

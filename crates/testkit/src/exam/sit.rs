@@ -1,4 +1,4 @@
-//! Runs one scenario with a candidate.
+//! Runs one scenario for a candidate.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ pub struct Marks {
     pub verdict: Verdict,
     /// Results of the checks.
     pub findings: Vec<Finding>,
-    /// Times at which the provider with the fault was tried, from the first request on.
+    /// When the provider with the fault was tried, measured from the first request.
     pub tries: Vec<Duration>,
     /// Number of tries of the fallback provider.
     pub fallback_tries: usize,
@@ -34,7 +34,7 @@ pub struct Marks {
     pub error: Option<String>,
 }
 
-/// The data by which a scenario is judged.
+/// The observations by which a scenario is judged.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) format: Format,
@@ -44,12 +44,12 @@ pub(super) struct Seen {
     pub(super) in_outage: usize,
     pub(super) served_in_outage: usize,
     pub(super) tries_in_outage: usize,
-    /// Number of the first request after the outage for which the provider was tried, from 1.
+    /// The number of requests after the outage until the provider was tried again.
     pub(super) back_after: Option<usize>,
 }
 
 impl Seen {
-    /// Returns empty data.
+    /// Returns empty observations.
     fn of(format: Format) -> Self {
         Self {
             format,
@@ -66,7 +66,7 @@ impl Seen {
 
 /// Sends the scenario's requests through the candidate, and judges the result.
 ///
-/// `primary` and `fallback` are the providers that the candidate forwards to. `primary` was just started.
+/// `primary` and `fallback` are the providers that the candidate forwards to. `primary` has just been started.
 pub async fn sit(
     scenario: &Scenario,
     format: Format,
@@ -90,13 +90,13 @@ pub async fn sit(
     Marks { format, id: scenario.id, verdict, findings, tries, fallback_tries, took, error }
 }
 
-/// Returns the times at which a provider was tried for the scenario.
+/// Returns when a provider was tried for the scenario.
 fn tries(format: Format, provider: &Upstream) -> Vec<Instant> {
     let of_scenario = |request: &Received| format.model(request) == MODEL;
     provider.requests().into_iter().filter(of_scenario).map(|request| request.at).collect()
 }
 
-/// Sends one request after the other: while the provider is down, and then until it is used again.
+/// Sends requests one after the other: first while the provider is down, then until it is used again.
 async fn flapping(format: Format, candidate: SocketAddr, provider: &Upstream, pace: Pace, seen: &mut Seen) {
     let mut worst: Option<Called> = None;
     let mut note = |called: Called| {
@@ -124,7 +124,7 @@ async fn flapping(format: Format, candidate: SocketAddr, provider: &Upstream, pa
     seen.called = worst.unwrap_or_default();
 }
 
-/// Makes a call with a time limit: a call that hangs is a result, and must not stop the exam.
+/// Makes a call with a time limit, because a hanging call is a result and must not stop the exam.
 async fn called(format: Format, candidate: SocketAddr, model: &str) -> Called {
     let hung = || Called { error: Some("hang".to_owned()), took: PATIENCE, hung: true, ..Called::default() };
     timeout(PATIENCE, call(format, candidate, model)).await.unwrap_or_else(|_| hung())

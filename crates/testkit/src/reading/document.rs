@@ -1,10 +1,10 @@
-//! The text that the model knows, and its rest in a given style.
+//! The document that the model knows, and its rest in a given style.
 
 use std::ops::Range;
 
 use super::manner::{Begins, Seam, Style};
 
-/// A text, and the byte at which its first reply is cut.
+/// A text, and the byte at which the first reply is cut.
 pub(super) struct Document {
     pub(super) text: String,
     pub(super) cut: usize,
@@ -15,8 +15,8 @@ impl Document {
         Self { text: text.to_owned(), cut }
     }
 
-    /// Returns a continuation, given where the anchor begins, where the shown part ends, and how far the model had
-    /// come.
+    /// Returns a continuation. The tuple contains the start of the anchor, the end of the shown part, and how much the
+    /// model has written.
     pub(super) fn go_on(&self, style: &Style, (anchor, shown, reached): (usize, usize, usize)) -> String {
         let rewritten;
         let text = match style.seam {
@@ -26,7 +26,7 @@ impl Document {
             }
             Seam::Kept | Seam::SpaceLost | Seam::SpaceAdded(_) => &self.text,
         };
-        // Another word does not move the text before it.
+        // A rewritten word does not move the text before it.
         let (start, seam) = match style.begins {
             Begins::Anchor => (anchor, shown),
             Begins::Shown => (shown, shown),
@@ -61,7 +61,7 @@ impl Document {
         format!("{}{}{}", &self.text[..word.start], other.unwrap_or("otherwise"), &self.text[word.end..])
     }
 
-    /// Returns the range of the word that was cut, or of the next one.
+    /// Returns the range of the cut word, or of the next one.
     fn word_at_cut(&self) -> Range<usize> {
         let is_word = |character: &char| character.is_alphanumeric();
         let length = |characters: &mut dyn Iterator<Item = char>| -> usize {
@@ -74,7 +74,7 @@ impl Document {
         (if start < self.cut { start } else { self.cut + skipped })..end
     }
 
-    /// Returns where the last `bytes` bytes of the text begin, or the nearest earlier character boundary.
+    /// Returns the start of the last `bytes` bytes, or the nearest earlier character boundary.
     pub(super) fn before_the_last(&self, bytes: usize) -> usize {
         let mut at = self.text.len().saturating_sub(bytes);
         while !self.text.is_char_boundary(at) {

@@ -1,13 +1,13 @@
-//! How the model answers when it is asked in words to continue.
+//! How the model answers a request in words to continue.
 
 /// The kind of reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Manner {
     /// The rest of the document, in this style.
     Continues(Style),
-    /// These words, which are not part of the document: about the cut, about the reply, or that there is no more.
+    /// These words, which are not part of the document: about the cut, about the reply, or that nothing is missing.
     Says(&'static str),
-    /// This text, repeated until the limit ends it.
+    /// This text, repeated up to the limit.
     Loops(&'static str),
 }
 
@@ -18,25 +18,25 @@ pub struct Style {
     pub begins: Begins,
     /// What happens at the seam.
     pub seam: Seam,
-    /// Text before it: an announcement, including the white space after it.
+    /// Text before the rest: an announcement, including the white space after it.
     pub before: &'static str,
-    /// Text after it: a closing remark, including the white space before it.
+    /// Text after the rest: a closing remark, including the white space before it.
     pub behind: &'static str,
-    /// The language of the fence around it; `None` for no fence.
+    /// The language of the code fence around the rest; `None` without a fence.
     pub fence: Option<&'static str>,
-    /// Number of characters after which the first continuation is cut itself.
+    /// Number of characters after which the first continuation is cut, too.
     pub stops_after: Option<usize>,
 }
 
 /// Where a reply begins in the document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Begins {
-    /// At the anchor: the last words that the question quotes, or else the last line that is shown.
+    /// At the anchor: the last words that the question quotes, or else the last shown line.
     Anchor,
     /// Directly after the shown part.
     #[default]
     Shown,
-    /// At the cut, even if less is shown: the model remembers how far it came.
+    /// At the cut, even if less is shown, because the model remembers its progress.
     Cut,
     /// At the beginning of the document.
     Document,
@@ -48,10 +48,10 @@ pub enum Seam {
     /// Nothing.
     #[default]
     Kept,
-    /// The white space at that place is lost.
+    /// The white space at the seam is lost.
     SpaceLost,
-    /// White space is added there.
+    /// White space is added at the seam.
     SpaceAdded(&'static str),
-    /// The word at the cut becomes another one.
+    /// The word at the cut is replaced.
     WordRewritten,
 }

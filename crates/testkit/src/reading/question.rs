@@ -1,22 +1,22 @@
-//! Determines what a request asks, for a model that knows the document but not the words of the question.
+//! Finds out what a request asks, for a model that knows the document but not the wording of the question.
 
 use serde_json::Value;
 
-/// Minimum length of a quotation: shorter ones occur in every question by chance.
+/// Minimum length of a quotation, because shorter texts occur in any question by chance.
 const SHORTEST_QUOTATION_CHARS: usize = 8;
 
 /// A parsed request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Question<'a> {
-    /// Nothing of the document is shown.
+    /// The request shows nothing of the document.
     Anew { limit: Option<u64> },
-    /// The last message is the assistant's own and unfinished.
+    /// The last message is an unfinished assistant message.
     Prefill { shown: usize, so_far: &'a str },
-    /// Some of the document is shown, and words ask for the rest.
+    /// The request shows a part of the document, and asks for the rest in words.
     InWords {
-        /// Where the shown part ends in the document, in bytes.
+        /// The end of the shown part in the document, in bytes.
         shown: usize,
-        /// Where the anchor begins.
+        /// The start of the anchor, in bytes.
         anchor: usize,
         /// Whether a demanded grammar forces a new document.
         forced: bool,
@@ -58,7 +58,7 @@ fn end_of_shown(document: &str, text: &str) -> usize {
     text.char_indices().map(|(start, _)| common(start)).max().unwrap_or(0)
 }
 
-/// Returns the end of the longest part of the document that a question quotes; `None` if it quotes nothing.
+/// Returns the end of the longest part of the document in the question; `None` if it quotes nothing.
 fn end_of_quoted(document: &str, question: &str) -> Option<usize> {
     let starts = document.char_indices().map(|(start, _)| start);
     let quoted = starts.map(|start| {
@@ -71,7 +71,7 @@ fn end_of_quoted(document: &str, question: &str) -> Option<usize> {
     (length >= 2 * SHORTEST_QUOTATION_CHARS).then_some(end)
 }
 
-/// Returns where the anchor begins in the shown part: its longest quoted end, or else its last line.
+/// Returns the start of the anchor in the shown part: its longest quoted end, or else its last line.
 fn beginning_of_anchor(shown: &str, question: &str) -> usize {
     let settled = shown.trim_end();
     let starts = settled.char_indices().rev().map(|(start, _)| start);

@@ -2,7 +2,7 @@
 
 use super::Rooms;
 
-/// The rooms of every crate. Every file has a room, but for the crate's root.
+/// The rooms of every crate. Every file except a crate's root belongs to a room.
 pub(super) const ROOMS: &[(&str, Rooms)] = &[
     ("endmark", &[]),
     (

@@ -1,21 +1,21 @@
-//! Phrases in comments and documents that a reader would have to read twice.
+//! Finds phrases in comments and documents that a reader would have to read twice.
 
 use std::path::Path;
 
 use super::contains_word;
 use crate::source::is_test_file;
 
-/// One phrase a line, then what to write instead.
+/// One phrase per line, with its replacement.
 const PHRASES: &str = include_str!("dialect.txt");
 
 /// The folders whose comments are checked.
 const COMMENTS: [&str; 2] = ["crates", "xtask/src"];
 
-/// Files and folders of Markdown whose prose is checked. The blocks of a page are quotations: outputs, and texts of models.
+/// Markdown files and folders whose prose is checked. Code blocks are not checked, because they quote outputs and texts.
 const PAGES: [&str; 7] =
     ["README.md", "CHANGELOG.md", "SECURITY.md", "docs", "cases", "bench/README.md", "tests/README.md"];
 
-/// Returns one sentence for each phrase in the comments or the prose of a checked file.
+/// Returns one sentence for each forbidden phrase in the comments or the prose of a file.
 pub(super) fn failures_of(file: &Path, text: &str) -> Vec<String> {
     let is_in = |places: &[&str]| places.iter().any(|place| file.starts_with(place));
     if is_in(&PAGES) && file.extension().is_some_and(|extension| extension == "md") {
@@ -42,7 +42,7 @@ fn phrase_failures(file: &Path, lines: impl Iterator<Item = (String, usize)>) ->
         .collect()
 }
 
-/// Users do not know the requirements, so a page must not refer to them.
+/// Finds requirement ids in pages, because users do not know the requirements.
 fn id_failures(file: &Path, lines: impl Iterator<Item = (String, usize)>) -> Vec<String> {
     lines
         .filter_map(|(line, number)| {
@@ -54,7 +54,7 @@ fn id_failures(file: &Path, lines: impl Iterator<Item = (String, usize)>) -> Vec
         .collect()
 }
 
-/// Returns true for two capital letters, a hyphen and a number.
+/// Whether a word is two capital letters, a hyphen and a number.
 fn is_requirement(word: &str) -> bool {
     word.split_once('-').is_some_and(|(area, number)| {
         area.len() == 2
@@ -64,7 +64,7 @@ fn is_requirement(word: &str) -> bool {
     })
 }
 
-/// Returns the lines of a page outside of its blocks, with their numbers and without code between backticks.
+/// Returns the lines of a page outside code blocks, with their numbers and without inline code.
 fn prose(page: &str) -> impl Iterator<Item = (String, usize)> {
     let mut fence: Option<&str> = None;
     page.lines().zip(1..).filter_map(move |(line, number)| {
