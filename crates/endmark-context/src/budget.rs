@@ -1,8 +1,7 @@
-//! What may still be spent (CX-7): budgets, their windows, and what a call holds and costs.
+//! Budgets (CX-7): their windows, and how much calls hold and cost.
 //!
-//! This module reads no clock and uses no store. A call is held before it is made, with its highest possible cost.
-//! When it is over, its cost replaces the hold. Holds count as spent, so that concurrent calls cannot exceed a
-//! budget.
+//! This module reads no clock and uses no store. Before a call, its highest possible cost is held. After the call, its
+//! actual cost replaces the hold. Holds count as spent, so that concurrent calls cannot exceed a budget.
 
 mod account;
 mod lease;
@@ -20,7 +19,7 @@ pub use window::{Period, Zone, ZoneError};
 /// Most output tokens of a session's closing call.
 pub const CLOSING_OUTPUT_TOKENS: u64 = 1_024;
 
-/// Whose spending is counted together.
+/// The group of calls whose spending is counted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {
     /// One session.
@@ -31,7 +30,7 @@ pub enum Scope {
     Model,
     /// All calls.
     All,
-    /// The rate limits of one key, by its hash. Nothing warns of them, and they are not spending.
+    /// The rate limits of one key, by its hash. They are not spending, and have no warnings.
     Rate,
 }
 
@@ -60,7 +59,7 @@ pub enum Unit {
     NanoUsd,
     /// Requests.
     Requests,
-    /// Requests at once: they are held while they are in progress, and cost nothing.
+    /// Requests in progress: each is held during the request, and costs nothing.
     Parallel,
 }
 
@@ -78,7 +77,7 @@ impl Unit {
         }
     }
 
-    /// Returns the unit with a name from the table. Any other name is tokens.
+    /// Returns the unit with a name from the table. Any other name means tokens.
     ///
     /// ```
     /// use endmark_context::budget::Unit;
@@ -102,7 +101,7 @@ impl Unit {
 /// A configured budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
-    /// Whose spending it limits.
+    /// The group of calls that it limits.
     pub scope: Scope,
     /// Unit of the limit.
     pub unit: Unit,

@@ -1,6 +1,6 @@
-//! Caps the output of tools, and reports what is left out (CX-5).
+//! Caps the output of tools, and reports omitted parts (CX-5).
 //!
-//! [`cap`] caps a value in memory, [`Capper`] one that arrives in chunks. Their results are the same.
+//! [`cap`] caps a value in memory, and [`Capper`] a value that arrives in chunks. Both give the same result.
 
 mod capper;
 mod document;
@@ -34,13 +34,13 @@ pub use limits::{
 /// A value within its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capped {
-    /// The value unchanged, or with markers where something is left out.
+    /// The unchanged value, or the value with markers for omitted parts.
     pub text: String,
-    /// The format that the value was treated as.
+    /// The detected or declared format.
     pub format: Format,
-    /// Whether anything is left out or not shown.
+    /// Whether anything is omitted or not shown.
     pub is_cut: bool,
-    /// One warning for each value that is not complete (EN-2), and notices.
+    /// A warning for each incomplete value (EN-2), and notices.
     pub warnings: Vec<Warning>,
     /// The lists and tables that lost items, and the objects that lost members.
     pub lists: Vec<ShortenedList>,
@@ -70,7 +70,7 @@ impl Capped {
     }
 }
 
-/// Why a value cannot be capped.
+/// The error of a value that cannot be capped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CapError {
     /// The limits leave no room.
@@ -86,8 +86,7 @@ pub enum CapError {
 
 /// Caps a value (CX-5).
 ///
-/// The result never exceeds the limit or the input, depends only on the input, and is not capped further if it is
-/// capped again.
+/// The result never exceeds the limit or the input, and depends only on the input. Capping it again changes nothing.
 ///
 /// ```
 /// use endmark_context::cap::{Asked, Limits, cap};

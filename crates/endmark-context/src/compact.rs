@@ -1,8 +1,8 @@
 //! Compaction (CX-1 to CX-4): keeps the first and the newest messages of a conversation that has grown too long, and
-//! replaces those between with a summary. No model is needed, and the same conversation always gives the same result.
+//! replaces the others by a summary. It needs no model, and the same conversation always gives the same result.
 //!
-//! The sliding window and the emergency brake are two policies of one machine. It reads a [`Conversation`] and
-//! returns edits by turn. The prefix before the first edit stays unchanged, byte for byte.
+//! The sliding window and the emergency brake are two policies of one algorithm, which reads a [`Conversation`] and
+//! returns edits by turn. The prefix before the first edit stays byte for byte.
 
 mod anchors;
 mod digest;
@@ -42,24 +42,23 @@ pub use sizes::{Sizes, sizes_of};
 use summary::Draft;
 pub use told::{NotTold, Told, question};
 
-/// Share of the trigger, or of the budget if that is smaller, that a window compaction leaves of the history, in
-/// tenths.
+/// How much of the trigger (or the budget, if smaller) a window compaction leaves of the history, in tenths.
 const AFTER_TENTHS: u64 = 6;
-/// Least room of a summary, even if the budget leaves less: without a summary the condensed turns would be lost.
+/// Least room for a summary, even if the budget leaves less, because the condensed turns would otherwise be lost.
 const MIN_ROOM_TOKENS: u64 = 64;
-/// Most tokens for values in a summary. More room is no reason to keep values that nothing refers to.
+/// Most tokens for values in a summary. More room does not justify values that nothing refers to.
 const MAX_VALUE_TOKENS: u64 = 8_000;
 /// How many turns earlier the kept tail may begin, so that no call is separated from its result. The number of turns
 /// to keep applies if it is larger.
 const MIN_BACK_TURNS: usize = 8;
-/// Least reduction of the history by a compaction, in tenths. It does not apply to the first compaction by share that
+/// Least reduction of the history by a compaction, in tenths. Does not apply to the first compaction by share that
 /// condenses turns.
 const MIN_GAIN_TENTHS: u64 = 2;
 
 /// Result of a compaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compacted {
-    /// The edits. Empty if nothing is to be done.
+    /// The edits. Empty if nothing needs to be done.
     pub edits: Vec<Edit>,
     /// The turns that the summary replaces.
     pub folded: Vec<usize>,
@@ -69,8 +68,9 @@ pub struct Compacted {
 
 /// Compacts a conversation if the policy requires it.
 ///
-/// The first and the newest user message stay unchanged, as do the instructions, content that the provider condensed
-/// itself, and the newest turns. All turns between become one message: what happened in them, and their anchors.
+/// The first and the newest user message stay unchanged, and so do the instructions, content that the provider has
+/// condensed itself, and the newest turns. One message replaces all other turns. It reports what happened, with the
+/// anchors.
 ///
 /// ```
 /// use endmark_context::compact::{Policy, compact};
@@ -105,8 +105,8 @@ pub fn compact_with(
 
 /// Like [`compact_with`], for a conversation that continues.
 ///
-/// `progress` holds the outcome of earlier attempts with this policy: after three attempts in a row without progress
-/// it stops (CX-1).
+/// `progress` records the outcome of earlier attempts with this policy. Compaction stops after three attempts in a row
+/// without progress (CX-1).
 pub fn compact_on(
     conversation: &Conversation<'_>,
     policy: &Policy,
@@ -126,7 +126,7 @@ pub fn compact_on(
     compacted
 }
 
-/// Returns the machine that compacts a conversation if the policy requires it, otherwise the tokens of the history.
+/// Returns the compactor if the policy requires a compaction, otherwise the tokens of the history.
 fn machine<'m>(
     conversation: &'m Conversation<'m>,
     policy: &'m Policy,
@@ -153,8 +153,9 @@ fn machine<'m>(
     Ok(Machine { conversation, policy, sizes, pairs, fixed, history, beside, budget, told })
 }
 
-/// Returns the anchors of the whole conversation within `room_tokens`, for an agent that condenses its conversation
-/// itself and needs them afterwards. Returns `None` if there are no anchors.
+/// Returns the anchors of the whole conversation within `room_tokens`. Returns `None` if there are no anchors.
+///
+/// An agent that condenses its conversation itself needs them afterwards.
 pub fn ledger_of(conversation: &Conversation<'_>, room_tokens: u64, count: Count) -> Option<String> {
     let policy = Policy { trigger_tokens: 0, budget_tokens: room_tokens, ..Policy::window(count) };
     let sizes = Sizes::of(conversation, count);
@@ -177,7 +178,7 @@ pub fn ledger_of(conversation: &Conversation<'_>, room_tokens: u64, count: Count
     (!written.kept.is_empty()).then_some(written.text)
 }
 
-/// Returns the share of a number of tokens.
+/// Returns a share of a number of tokens.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -194,7 +195,7 @@ fn condensed_before(fixed: &Fixed, sizes: &Sizes) -> u64 {
     fixed.summaries.iter().map(more).sum()
 }
 
-/// Facts about a conversation that do not depend on how much of it stays.
+/// Facts about a conversation that do not depend on how many turns stay.
 struct Material<'m> {
     relevance: Relevance,
     /// The anchors of each turn.
@@ -210,16 +211,16 @@ struct Machine<'m> {
     pairs: Pairs,
     fixed: Fixed,
     history: u64,
-    /// Tokens of the request apart from its history.
+    /// Tokens of the request outside its history.
     beside: u64,
     budget: u64,
-    /// The narrative, if a model wrote it.
+    /// The narrative, if a model has written it.
     told: Option<&'m Told>,
 }
 
 impl Machine<'_> {
-    /// Keeps fewer turns while the result would be compacted again at once. A compacted conversation is not compacted
-    /// again before new turns arrive.
+    /// Keeps fewer turns until the result would not be compacted again at once. A compacted conversation is compacted
+    /// again only after new turns have arrived.
     fn run(&self) -> Compacted {
         let material = self.material();
         let most = self.policy.keep_turns.max(1);
@@ -232,7 +233,7 @@ impl Machine<'_> {
             if is_last || compacted.edits.is_empty() || self.is_settled(&compacted) {
                 return compacted;
             }
-            // As a last resort a result in the tail may lose its call: both are condensed then.
+            // As a last resort a result in the tail may lose its call: then both are condensed.
             (keep, most_back) = if fewer == 0 { (most, 0) } else { (fewer, most_back) };
         }
     }
@@ -270,8 +271,7 @@ impl Machine<'_> {
         Material { relevance: Relevance::of(self.conversation), found, anchors_before }
     }
 
-    /// Attempts a compaction that keeps at most `keep` turns, and at most `most_back` turns before them that belong
-    /// to them.
+    /// Attempts a compaction that keeps at most `keep` turns, and at most `most_back` earlier turns that belong to them.
     fn attempt(&self, keep: usize, most_back: usize, material: &Material<'_>) -> (Plan, Compacted) {
         let count = self.policy.count;
         let Material { relevance, found, anchors_before } = material;
@@ -301,14 +301,14 @@ impl Machine<'_> {
         let lines = self.told.map_or_else(|| self.lines(&folded), |told| told.lines.clone());
         let messages: u64 = folded.iter().filter(|turn| is_new(turn)).count() as u64
             + self.fixed.summaries.iter().map(|(_, summary)| summary.messages).sum::<u64>();
-        // Subtract the kept tokens from those of the original history, so that the next compaction can recover the
+        // Subtracts the kept tokens from those of the original history, so that the next compaction can recover the
         // original size.
         let kept = self.tokens_after(&edits, &stays);
         let before = self.history + condensed_before(&self.fixed, self.sizes);
         let draft = Draft {
             messages,
             tokens: before.saturating_sub(kept),
-            // If there is hardly room for the ledger, there is no room for a narrative.
+            // If there is hardly room for the ledger, the narrative is dropped.
             lines: if self.goal() > kept + MIN_ROOM_TOKENS { &lines } else { &[] },
             earlier_calls: self.earlier_calls(&folded),
             ledger: &ledger,
@@ -321,7 +321,7 @@ impl Machine<'_> {
             Self::put_in(&folded, &written.text, &mut edits);
         }
         let after = kept + if folded.is_empty() { 0 } else { written.tokens + TURN_TOKENS };
-        // Do not condense a summary again for a small gain, and do not shorten results for one.
+        // A small gain does not justify condensing a summary again, or shortening results.
         let is_first = self.fixed.summaries.is_empty();
         let limit = match self.policy.keep_share {
             Some(_) if is_first && !folded.is_empty() => self.history.saturating_sub(1),
@@ -338,7 +338,7 @@ impl Machine<'_> {
         (plan, Compacted { edits, folded, receipt }.checked(self.conversation))
     }
 
-    /// Returns the anchors of each turn. Those of an earlier summary are the ledger in it.
+    /// Returns the anchors of each turn. The anchors of an earlier summary are those of its ledger.
     fn anchors(&self) -> Vec<Vec<Anchor<'_>>> {
         let of = |turn: usize| {
             let own = self.fixed.summaries.iter().find(|(own, _)| *own == turn);
@@ -350,11 +350,11 @@ impl Machine<'_> {
         (0..self.conversation.turns.len()).map(of).collect()
     }
 
-    /// Returns the exact words in the turns that stay, except those in tool results.
+    /// Returns the exact words in the turns that stay, without tool results.
     fn visible(&self, stays: &[bool]) -> HashSet<String> {
         let mut visible = HashSet::new();
         let kept = self.conversation.turns.iter().zip(stays).filter(|(_, stays)| **stays);
-        // Values that instructions mention in passing are not about this conversation.
+        // Values in instructions may have nothing to do with this conversation.
         let kept = kept.filter(|(turn, _)| turn.role != Role::System);
         for part in kept.flat_map(|(turn, _)| &turn.parts) {
             match &part.content {
@@ -404,7 +404,7 @@ impl Machine<'_> {
         all
     }
 
-    /// Shortens results among the newest turns and returns how many.
+    /// Shortens results among the newest turns, and returns their number.
     fn shorten(
         &self,
         planner: &Planner<'_>,
@@ -432,7 +432,7 @@ impl Machine<'_> {
         shortened
     }
 
-    /// Returns the target size of the history. After a window compaction the next one must be some turns away.
+    /// Returns the target size of the history. After a window compaction, the next one must be several turns away.
     fn goal(&self) -> u64 {
         match (self.policy.keep_share, self.policy.mode) {
             (None, Mode::Window) => self.policy.trigger_tokens.min(self.budget) * AFTER_TENTHS / 10,
@@ -490,7 +490,7 @@ impl Machine<'_> {
         TURN_TOKENS * turns + tokens.sum::<u64>()
     }
 
-    /// Puts the summary where the first run of condensed turns was, and drops the other condensed turns.
+    /// Inserts the summary at the first run of condensed turns, and drops the other condensed turns.
     fn put_in(folded: &[usize], text: &str, edits: &mut Vec<Edit>) {
         let Some(start) = folded.first().copied() else { return };
         let run = folded.iter().zip(start..).take_while(|(turn, expected)| **turn == *expected).count();

@@ -1,7 +1,7 @@
 //! A conversation as data, independent of its format (CX-3): turns, their parts, and edits by turn.
 //!
-//! The reader of each format builds a [`Conversation`]; spans locate each part in the bytes that were read. An
-//! [`Edit`] names turns and parts by position, so that it does not depend on those bytes.
+//! The reader of each format builds a [`Conversation`]. Spans locate each part in the request body. An [`Edit`] names
+//! turns and parts by position, so it does not depend on the body.
 
 mod edit;
 mod pairs;
@@ -17,25 +17,25 @@ pub use pairs::{Pairs, Place};
 pub struct Conversation<'a> {
     /// The turns.
     pub turns: Vec<Turn<'a>>,
-    /// The provider's requirements on their order.
+    /// The provider's requirements for the order of turns.
     pub order: Order,
 }
 
-/// A provider's requirements on the order of turns. Without requirements, the ids alone pair calls and results.
+/// A provider's requirements for the order of turns. Without requirements, only ids pair calls and results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Order {
-    /// The results of a turn's calls follow it directly, before anything else.
+    /// The results of a turn's calls must follow the turn directly.
     pub results_behind_calls: bool,
-    /// The turns that hold the results.
+    /// Which turns contain the results.
     pub turns_of_results: TurnsOfResults,
-    /// The first turn after the system turns is a user turn.
+    /// The first turn after the system turns must be a user turn.
     pub user_first: bool,
 }
 
 /// How the results of a turn's calls are distributed over turns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TurnsOfResults {
-    /// Each result has a turn of its own.
+    /// Each result is a separate turn.
     Each,
     /// A turn may hold several results, and other parts.
     #[default]
@@ -49,9 +49,9 @@ pub enum TurnsOfResults {
 pub struct Turn<'a> {
     /// The author of the turn.
     pub role: Role,
-    /// Its bytes in the body. Empty for an inserted turn.
+    /// The bytes of the turn in the body. Empty for an inserted turn.
     pub span: Range<usize>,
-    /// Its parts.
+    /// The parts of the turn.
     pub parts: Vec<Part<'a>>,
 }
 
@@ -60,7 +60,7 @@ pub struct Turn<'a> {
 pub enum Role {
     /// The operator of the agent: system and developer messages.
     System,
-    /// The user, or an agent that acts as one. In some formats also tool results.
+    /// The user, or an agent in this role. In some formats also tool results.
     User,
     /// The model.
     Assistant,
@@ -73,9 +73,9 @@ pub enum Role {
 /// A part of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part<'a> {
-    /// Its bytes in the body, without those of any other part. Empty for an inserted part.
+    /// The bytes of the part in the body, separate from those of other parts. Empty for an inserted part.
     pub span: Range<usize>,
-    /// Its content.
+    /// The content of the part.
     pub content: Content<'a>,
 }
 
@@ -92,19 +92,19 @@ pub enum Content<'a> {
     Reasoning {
         /// Its readable text.
         text: Cow<'a, str>,
-        /// Whether it is signed or encrypted. It then stays unchanged, or is dropped as a whole.
+        /// Whether it is signed or encrypted. Then it can only be kept unchanged or dropped as a whole.
         sealed: bool,
     },
     /// An image, an audio recording or a file.
     Media(Media<'a>),
-    /// An opaque item of the provider, such as a compaction item or a search that its server made.
+    /// An opaque item of the provider, such as a compaction item or a search by its server.
     Server {
         /// The provider's name for it.
         kind: Cow<'a, str>,
-        /// The id of the item that it followed from, such as the approval of a call.
+        /// The id of the item that it belongs to, such as the approval of a call.
         follows: Option<Cow<'a, str>>,
     },
-    /// A stored item of the provider, identified by its id: a call, reasoning or a message.
+    /// A reference by id to an item that the provider stored: a call, reasoning or a message.
     Reference {
         /// The item's id.
         id: Cow<'a, str>,
@@ -119,7 +119,7 @@ pub enum Content<'a> {
 /// A tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call<'a> {
-    /// Its id. Some formats have none.
+    /// The call's id. Some formats have none.
     pub id: Option<Cow<'a, str>>,
     /// The tool's name.
     pub name: Cow<'a, str>,
@@ -136,32 +136,32 @@ pub struct ToolResult<'a> {
     pub call_id: Option<Cow<'a, str>>,
     /// The tool's name, if the result contains it.
     pub name: Option<Cow<'a, str>>,
-    /// Its text, or its JSON if it is an object.
+    /// The result as text, or as JSON if it is an object.
     pub text: Cow<'a, str>,
     /// Whether the result is marked as a failure of the call.
     pub is_error: bool,
     /// Images and files in the result.
     pub media: Vec<Media<'a>>,
-    /// Whether its text cannot be replaced, because the format has no place for another one.
+    /// Whether the text cannot be replaced, because the format has no field for another text.
     pub is_fixed: bool,
 }
 
 /// An image, an audio recording or a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Media<'a> {
-    /// Its media type, otherwise the format's name for its kind.
+    /// The media type, or else the format's name for the kind.
     pub kind: Cow<'a, str>,
-    /// Its name or address, if it has a readable one.
+    /// The readable name or address, if there is one.
     pub name: Option<Cow<'a, str>>,
 }
 
 impl<'a> Turn<'a> {
-    /// Whether a user is the author, with more than tool results.
+    /// Whether the turn has content of the user other than tool results.
     pub fn is_of_user(&self) -> bool {
         self.role == Role::User && self.parts.iter().any(|part| part.result().is_none())
     }
 
-    /// Returns its texts, without reasoning and results.
+    /// Returns the turn's texts, without reasoning and results.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match &part.content {
             Content::Text(text) => Some(text.as_ref()),
@@ -169,19 +169,19 @@ impl<'a> Turn<'a> {
         })
     }
 
-    /// Returns its calls.
+    /// Returns the turn's calls.
     pub fn calls(&self) -> impl Iterator<Item = &Call<'a>> {
         self.parts.iter().filter_map(Part::call)
     }
 }
 
 impl<'a> Part<'a> {
-    /// Returns the call, if it is one.
+    /// Returns the call, if the part is one.
     pub fn call(&self) -> Option<&Call<'a>> {
         if let Content::Call(call) = &self.content { Some(call) } else { None }
     }
 
-    /// Returns the result, if it is one.
+    /// Returns the result, if the part is one.
     pub fn result(&self) -> Option<&ToolResult<'a>> {
         if let Content::Result(result) = &self.content { Some(result) } else { None }
     }

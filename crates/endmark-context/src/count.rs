@@ -1,8 +1,8 @@
 //! Counts the tokens of a text, a request or an image for a model, before the provider reports them (CX-6).
 //!
-//! A count states whether it is exact. Text for models with a published vocabulary is exact, unless it has a word of
-//! more than 64 KiB. Everything else is an estimate by the family of the model. [`Family`] has the figures and their
-//! sources.
+//! Each count states whether it is exact. It is exact for text and models with a published vocabulary, unless the text
+//! has a word of more than 64 KiB. All other counts are estimates by the family of the model. [`Family`] lists the
+//! figures and their sources.
 
 mod claude;
 mod family;
@@ -18,16 +18,16 @@ pub use image::{Dimensions, dimensions};
 pub use request::{RequestTokens, Unreadable, estimated_request, request, request_unless};
 pub use tally::{TextTally, unread_tokens};
 
-/// Tokens that were counted here instead of reported by a provider.
+/// Tokens that were counted here, not reported by a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Count {
     /// Number of tokens.
     pub tokens: u64,
-    /// Whether the provider counts the same. Otherwise it is an estimate.
+    /// Whether the provider gets the same count. Otherwise it is an estimate.
     pub exact: bool,
 }
 
-/// Returns the tokens of a text alone, as this model reads it.
+/// Returns the tokens of a text for this model.
 ///
 /// ```
 /// use endmark_context::count::text;

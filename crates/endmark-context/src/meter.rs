@@ -7,8 +7,8 @@ use crate::tokens::Tokens;
 
 /// Budget and usage of one session.
 ///
-/// It reads no clock and makes no calls: the program asks it before each call and reports the outcome afterwards.
-/// Several calls may be in progress; what they hold counts as spent.
+/// It reads no clock and makes no calls: the program asks the meter before each call, and reports the outcome
+/// afterwards. Several calls may be in progress; their holds count as spent.
 ///
 /// ```
 /// use endmark_context::{AfterCall, BeforeCall, Meter, Models, Moment, Tokens, dollars};
@@ -55,10 +55,10 @@ pub struct SessionUsage {
 pub struct BeforeCall<'a> {
     /// Name of the model.
     pub model: &'a str,
-    /// Estimated prompt tokens, from [`crate::count::request`] for example. They are charged if the provider reports
-    /// none.
+    /// Estimated prompt tokens, for example from [`crate::count::request`]. They are charged if the provider does not
+    /// report the usage.
     pub prompt_tokens: u64,
-    /// Most tokens that it may generate.
+    /// Most tokens that the model may generate.
     pub max_output_tokens: u64,
 }
 
@@ -70,11 +70,11 @@ pub struct Admitted {
     held_tokens: u64,
     held_nano_usd: u64,
     prompt_tokens: u64,
-    /// Most tokens that it may generate.
+    /// Most tokens that the model may generate.
     pub max_output_tokens: u64,
-    /// Whether it is the last call of the session: make it without tools, and ask for a summary of the findings.
+    /// Whether this is the last call of the session: make it without tools, and ask for a summary of the findings.
     pub is_closing: bool,
-    /// The spending level that the budget has reached, if it was not reported before.
+    /// The spending level, if the budget has newly reached it.
     pub warning: Option<Level>,
 }
 
@@ -83,10 +83,10 @@ pub struct Admitted {
 pub enum AfterCall {
     /// The provider reported the usage.
     Reported(Tokens),
-    /// The usage was not reported, and is estimated. The call was answered, its reply broke off, or it was abandoned
+    /// The usage was not reported, and is estimated. The call was answered, its reply was interrupted, or it was abandoned
     /// while in progress.
     Unreported {
-        /// Estimated tokens of the received text, from [`crate::count::text`] for example.
+        /// Estimated tokens of the received text, for example from [`crate::count::text`].
         output_tokens: u64,
     },
     /// The call was not made, or the provider failed or refused it. It costs nothing.
@@ -98,7 +98,7 @@ pub enum AfterCall {
 pub struct CallCost {
     /// Prompt tokens plus generated tokens.
     pub tokens: u64,
-    /// Nano-dollars. `None` for a model without a price.
+    /// Nano-dollars; `None` for a model without a price.
     pub nano_usd: Option<u64>,
     /// Whether the tokens are estimated.
     pub is_estimated: bool,
@@ -174,7 +174,7 @@ impl<'a> Meter<'a> {
         self.tokens.map(|account| account.left())
     }
 
-    /// Asks whether a call may be made, and holds its highest possible cost.
+    /// Decides whether a call may be made, and holds its highest possible cost.
     ///
     /// The first call that no longer fits is admitted as the closing call, with at most [`CLOSING_OUTPUT_TOKENS`] of
     /// output. No call is admitted after it.
@@ -203,8 +203,8 @@ impl<'a> Meter<'a> {
         Ok(Admitted { max_output_tokens: output, ..self.hold(call, closing, true) })
     }
 
-    /// Asks the same for a call that cannot be the closing one, such as the continuation of a cut reply: a summary
-    /// cannot complete a reply. The closing call remains available for the session's answer.
+    /// Decides the same for a call that must not become the closing call, such as the continuation of a cut reply, because
+    /// a summary cannot complete a reply. The closing call remains available for the session's answer.
     ///
     /// # Errors
     /// [`NotAdmitted`] if the call may not be made.
@@ -241,7 +241,7 @@ impl<'a> Meter<'a> {
         CallCost { tokens, nano_usd, is_estimated }
     }
 
-    /// Returns the highest possible cost of a call: tokens, and nano-dollars if there is a budget in them.
+    /// Returns the highest possible cost of a call: tokens, and nano-dollars if the budget is in dollars.
     fn hold_of(&self, call: &BeforeCall<'_>, output: u64, at: Moment) -> Result<(u64, u64), NotAdmitted> {
         let tokens = Tokens { prompt: call.prompt_tokens, completion: output, ..Tokens::default() };
         let nano_usd = match self.nano_usd {

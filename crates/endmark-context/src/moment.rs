@@ -15,12 +15,12 @@ pub struct Day {
 const SECONDS_PER_DAY: u64 = 86_400;
 
 impl Moment {
-    /// Returns the moment of these seconds since 1970-01-01, UTC.
+    /// Returns the moment this many seconds after 1970-01-01, UTC.
     pub fn from_unix_seconds(seconds: u64) -> Self {
         Self(seconds)
     }
 
-    /// Parses `YYYY-MM-DD HH:MM`, followed by anything, as the store writes its times in UTC.
+    /// Parses `YYYY-MM-DD HH:MM` with any suffix, as in the store's UTC times.
     ///
     /// Returns `None` for anything else.
     pub fn parse(text: &str) -> Option<Self> {
@@ -65,7 +65,7 @@ impl Day {
         (self.year, self.month, self.of_month)
     }
 
-    /// Returns the day. Years begin in March here, so that the leap day is the last day of a year.
+    /// Returns the day. Internally years begin in March, so that the leap day is the last day of a year.
     fn from_days_since_1970(days: u64) -> Self {
         let days = days + 719_468;
         let (era, day) = (days / 146_097, days % 146_097);

@@ -1,7 +1,8 @@
 //! Computes the cost of a call in integers (CX-6).
 //!
-//! A rate is a whole number of nano-dollars per million tokens. The input of `deepseek-v3.2` costs 228,800,000 of
-//! them, which is not a whole number per token. A cost is summed in nano-dollars times tokens and rounded once.
+//! A rate is a whole number of nano-dollars per million tokens, because prices per token need not be whole: the input of
+//! `deepseek-v3.2` costs 228,800,000 nano-dollars per million tokens. A cost is summed in nano-dollars times tokens, and
+//! rounded once.
 
 mod schedule;
 
@@ -13,15 +14,15 @@ use crate::tokens::Tokens;
 /// Nano-dollars per million tokens.
 pub type Rate = u64;
 
-/// Number of tokens that a rate is for.
+/// The number of tokens that a rate applies to.
 const TOKENS_PER_RATE: u128 = 1_000_000;
 
-/// Scales a number of searches to the unit of rates, since the rate of searches is per thousand.
+/// Scales the number of searches to the unit of rates, because the rate of searches is per thousand.
 const TOKENS_PER_SEARCH: u128 = 1_000;
 
 /// The rate of each kind of token.
 ///
-/// A kind without a rate costs as much as the kind that contains it: cached tokens as the prompt, reasoning as the
+/// A kind without a rate costs as much as the kind that contains it: cached tokens as prompt tokens, reasoning as
 /// output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rates {
@@ -72,9 +73,9 @@ impl Rates {
 /// The prices of one model over time, and their variants by service tier.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Prices {
-    /// Of the entries that apply, the last one counts.
+    /// Of the applicable entries, the last one counts.
     pub(crate) standard: Vec<PriceEntry>,
-    /// By the name of the tier: `batch`, `flex`, `priority`, `fast`.
+    /// The prices by tier: `batch`, `flex`, `priority`, `fast`.
     pub(crate) variants: Vec<(String, Vec<PriceEntry>)>,
 }
 
@@ -86,13 +87,13 @@ pub fn is_standard_tier(tier: &str) -> bool {
 /// Anthropic's name for inference in the United States only, which costs 1.1 times as much for all tokens:
 /// <https://platform.claude.com/docs/en/about-claude/pricing#data-residency-pricing>.
 const US_ONLY: &str = "us";
-/// Divides the price of tokens to get this surcharge.
+/// The surcharge is the price of the tokens divided by this number.
 const US_ONLY_SHARE: u128 = 10;
 
-/// Tier of a call that a model with other prices advised.
+/// The tier of a call in which a model with other prices gave advice.
 ///
-/// Anthropic bills those tokens at the rates of that model, and counts them with the others (`advisor_message` in
-/// `usage.iterations`). The cost of such a call is unknown.
+/// Anthropic bills the advisor's tokens at that model's rates, but counts them with the others (`advisor_message` in
+/// `usage.iterations`). So the cost of such a call is unknown.
 pub const ADVISED_TIER: &str = "advisor";
 
 /// A computed cost.
@@ -100,22 +101,22 @@ pub const ADVISED_TIER: &str = "advisor";
 pub struct Cost {
     /// Nano-dollars, rounded half up.
     pub nano_usd: u64,
-    /// Whether the table has no price for the call's tier. The standard price is used instead.
+    /// Whether the table has no price for the call's tier, so that the standard price was used.
     pub is_unknown_tier: bool,
 }
 
 impl Prices {
-    /// Returns prices that never change, whatever the tier.
+    /// Returns prices that apply at any time and in any tier.
     pub fn flat(rates: Rates) -> Self {
         Self { standard: vec![PriceEntry::always(rates)], variants: Vec::new() }
     }
 
-    /// Returns the cost of a call whose reply came at `at`.
+    /// Returns the cost of a call whose reply arrived at `at`.
     ///
     /// Returns `None` if the table has no price for its tokens (CX-6: an unknown price is never 0).
     ///
-    /// `tier` is the service tier in the reply; `default` and `standard` mean the standard price. Several tiers are
-    /// joined by `+`. `us` adds a tenth for tokens, as Anthropic charges for inference in the United States only.
+    /// `tier` is the service tier in the reply; `default` and `standard` mean the standard price. Several tiers are joined
+    /// by `+`. `us` adds a tenth for tokens, as Anthropic charges for inference only in the United States.
     ///
     /// ```
     /// use endmark_context::{Models, Moment, Tokens};
@@ -130,7 +131,7 @@ impl Prices {
         Some(Cost { nano_usd: rounded(millionths), is_unknown_tier })
     }
 
-    /// Returns the same in millionths of nano-dollars, not rounded, and whether the tier is unknown.
+    /// Returns the cost in millionths of nano-dollars, not rounded, and whether the tier is unknown.
     pub fn exact_cost(&self, tokens: &Tokens, at: Moment, tier: Option<&str>) -> Option<(u128, bool)> {
         let standard = applying(&self.standard, at)?;
         let mut rates = standard.rates_for(tokens.prompt);
@@ -150,15 +151,15 @@ impl Prices {
         Some((cost.saturating_add(more), is_unknown))
     }
 
-    /// Returns what several calls at `at` cost together at the standard price, in millionths of nano-dollars, not
-    /// rounded. The price for long prompts applies to all of them if it applies to one with `prompt_tokens`. All
-    /// calls must have tokens of the same kinds.
+    /// Returns the total cost of several calls at `at`, at the standard price, in millionths of nano-dollars, not rounded.
+    ///
+    /// If the price for long prompts applies to a call with `prompt_tokens`, it applies to all of them. All calls must have
+    /// tokens of the same kinds.
     pub fn cost_of_many(&self, tokens: &Tokens, at: Moment, prompt_tokens: u64) -> Option<u128> {
         applying(&self.standard, at)?.rates_for(prompt_tokens).cost_of(tokens)
     }
 
-    /// Returns where the standard price changes: above which prompt sizes in tokens, and at which minutes of the day
-    /// (UTC).
+    /// Returns where the standard price changes: the prompt sizes in tokens, and the minutes of the day (UTC).
     pub fn edges(&self) -> (Vec<u64>, Vec<u16>) {
         let above = self.standard.iter().filter_map(|entry| entry.above.map(|(start, _)| start));
         let hours = self.standard.iter().filter_map(|entry| entry.hours);
@@ -171,14 +172,14 @@ pub fn rounded(millionths: u128) -> u64 {
     u64::try_from(millionths.saturating_add(TOKENS_PER_RATE / 2) / TOKENS_PER_RATE).unwrap_or(u64::MAX)
 }
 
-/// Returns the last entry that applies.
+/// Returns the last applicable entry.
 fn applying(entries: &[PriceEntry], at: Moment) -> Option<&PriceEntry> {
     entries.iter().rev().find(|entry| entry.applies(at))
 }
 
 impl Rates {
-    /// Returns the cost in millionths of nano-dollars. Returns `None` if tokens of a kind, or searches, have no
-    /// price. Parts that exceed their whole count as reported, because a provider bills them.
+    /// Returns the cost in millionths of nano-dollars, or `None` if a kind of tokens, or searches, has no price. Parts that
+    /// exceed their whole count as reported, because a provider bills them.
     fn cost_of(&self, tokens: &Tokens) -> Option<u128> {
         let Self { input, output, .. } = *self;
         let written = tokens.cache_write.saturating_add(tokens.cache_write_1h);
@@ -186,7 +187,7 @@ impl Rates {
         let plain = tokens.prompt.saturating_sub(tokens.cached).saturating_sub(written).saturating_sub(audio);
         let spoken = tokens.reasoning.saturating_add(tokens.completion_audio);
         let as_text = |rate: Option<Rate>| rate.filter(|_| self.is_audio_as_text);
-        // Reasoning without a price of its own is ordinary output.
+        // Reasoning without its own price costs as much as output.
         let parts = [
             (plain, input),
             (tokens.cached, self.cached.or(input)),
@@ -223,7 +224,7 @@ pub enum PriceError {
     TooLarge(f64),
 }
 
-/// A higher price per million tokens is a mistake in the unit.
+/// A higher price per million tokens is certainly a wrong unit.
 const HIGHEST_DOLLARS: f64 = 1_000_000.0;
 
 /// Converts dollars per million tokens, as in configurations, to a rate.

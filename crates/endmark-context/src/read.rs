@@ -1,6 +1,6 @@
-//! Reads a part of a capped value (CX-5): pages, ranges, lines, and the value that a JSON Pointer addresses.
+//! Reads a part of a capped value (CX-5): pages, ranges, lines, and the value at a JSON Pointer.
 //!
-//! A part is the same for every kind of reader.
+//! All readers get the same parts.
 
 mod in_memory;
 mod page;

@@ -1,8 +1,8 @@
-//! The token counts of a call in one form, for all providers (CX-6).
+//! The token counts of a call, in the same form for all providers (CX-6).
 
 /// Counts of one call, or the sum of several.
 ///
-/// Each part is contained in its whole: cached and written tokens in the prompt, reasoning in the completion.
+/// Each part is included in its whole: cached and written tokens in the prompt, reasoning in the completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tokens {
     /// All prompt tokens.

@@ -73,7 +73,11 @@ fn a_second_attempt_that_reports_no_usage_keeps_the_risk_the_limit_and_the_numbe
     assert_eq!(shown(&place)["runs"][0]["state"], "retry-queued");
     report("started", r#"{"id": "nightly-7", "artifact": "b.md", "name": "nightly"}"#);
     let refused = record(&place, "succeeded", r#"{"id": "nightly-7", "missing": ["line 3: TBD"]}"#);
-    assert!(refused.code == 2 && refused.output.contains("must have an empty `missing`"), "{}", refused.output);
+    assert!(
+        refused.code == 2 && refused.output.contains("must have an empty `missing`"),
+        "{}",
+        refused.output
+    );
     report("succeeded", r#"{"id": "nightly-7"}"#);
 
     let shown = shown(&place);
@@ -116,7 +120,7 @@ fn a_report_that_does_not_fit_records_nothing() {
     refused("failed", r#"{"id": "nightly-7"}"#, "needs a `reason`");
     refused("used", r#"{"id": "nightly-7", "costUsd": -1}"#, "`costUsd` is out of range");
     assert_eq!(record(&place, "succeeded", r#"{"id": "nightly-7"}"#).code, 0);
-    refused("used", r#"{"id": "nightly-7"}"#, "is over: it is `succeeded`");
+    refused("used", r#"{"id": "nightly-7"}"#, "has ended: it is `succeeded`");
 }
 
 #[test]

@@ -3,15 +3,15 @@
 /// State of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Account {
-    /// The whole amount, including later additions.
+    /// The whole amount, including later raises.
     pub limit: u64,
     /// Cost of finished calls.
     pub spent: u64,
     /// Highest possible cost of the calls in progress.
     pub held: u64,
-    /// The part of `held` that other instances hold, or that is granted to no instance yet.
+    /// The part of `held` that other instances hold, or that no instance has been granted yet.
     pub elsewhere: u64,
-    /// Whether the closing call was granted. The budget is then used up, whatever is left.
+    /// Whether the closing call was granted. The budget then counts as used up, whatever amount is left.
     pub is_closed: bool,
 }
 
@@ -44,7 +44,7 @@ impl Account {
         self.limit.saturating_sub(self.spent).saturating_sub(self.held)
     }
 
-    /// Returns the amount left, after holds, with the part that other instances may use.
+    /// Returns the amount left, after holds, including the part that other instances may use.
     ///
     /// ```
     /// use endmark_context::budget::Account;
@@ -55,7 +55,7 @@ impl Account {
         self.left().saturating_add(self.elsewhere)
     }
 
-    /// Whether a call may be made that can cost `amount`.
+    /// Whether a call that can cost `amount` may be made.
     ///
     /// ```
     /// use endmark_context::budget::Account;
@@ -68,8 +68,8 @@ impl Account {
 
     /// Whether a call that can cost `amount` fits if holds are ignored.
     ///
-    /// If it does but is not admitted, calls in progress hold the rest. It may fit when they finish, since most calls
-    /// cost far less than they hold.
+    /// If the call fits but is not admitted, calls in progress hold the rest. It may fit after they finish, since most
+    /// calls cost far less than they hold.
     ///
     /// ```
     /// use endmark_context::budget::Account;
@@ -80,9 +80,9 @@ impl Account {
         Self { held: 0, ..*self }.admits(amount)
     }
 
-    /// Whether a call that can cost `amount` is the closing one: the amount spent leaves no room for it.
+    /// Whether a call that can cost `amount` is the closing call, because the spent amount leaves no room for it.
     ///
-    /// A call that exceeds the whole budget is refused instead, since it proves nothing about the amount spent.
+    /// A call that exceeds the whole budget is refused instead, because it does not show that the budget is used up.
     ///
     /// ```
     /// use endmark_context::budget::Account;
@@ -95,7 +95,7 @@ impl Account {
 
     /// Returns how far the budget is used up by the cost of finished calls.
     ///
-    /// Holds do not count: most calls cost far less, so that a warning about holds would be false.
+    /// Holds do not count: most calls cost far less than they hold, so a warning about holds would be false.
     pub fn level(&self) -> Level {
         let used = u128::from(self.spent);
         let reaches = |percent: u128| used * 100 >= u128::from(self.limit) * percent;

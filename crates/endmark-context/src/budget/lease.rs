@@ -1,23 +1,22 @@
 //! A lease: the part of a budget in which one process may hold calls without asking the store.
 //!
-//! The store commits a lease before the process uses it, and counts it like a hold. So a killed process cannot have
-//! held more than the store knows. The caller supplies the milliseconds of any monotonic clock.
+//! The store commits a lease before the process uses it, and counts it like a hold. So a killed process never holds
+//! more than the store knows. The caller supplies the milliseconds of any monotonic clock.
 
 use super::Account;
 
-/// How long a lease is usable after the store confirmed it. Other processes may have changed the budget since.
+/// How long a lease is usable after the store confirmed it, because other processes may change the budget.
 const SERVED_MS: u64 = 1_000;
 /// Length of one of the two spans in which recent use is counted.
 const SPAN_MS: u64 = 1_000;
-/// A lease is at most one part in this many of the rest of the budget, divided by the number of processes that share
-/// it.
+/// A lease is at most the rest of the budget, divided by this number and by the number of processes that share it.
 const SHARE: u64 = 4;
 /// A lease is at most this many times the largest recent call.
 const MAX_CALLS: u64 = 2_000;
 /// A budget with fewer recent calls has no lease.
 const MIN_CALLS: u64 = 2;
 
-/// A budget in the store, without the lease of this process.
+/// The state of a budget in the store, without the lease of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
     /// The account. The leases of other processes count as held.
@@ -30,30 +29,30 @@ pub struct Standing {
 
 /// The lease of one budget, and the calls that are held in it.
 ///
-/// A change goes through [`plan`](Self::plan), a commit of the store, and [`confirm`](Self::confirm), or
+/// A change consists of [`plan`](Self::plan), a commit of the store, and [`confirm`](Self::confirm), or
 /// [`revert`](Self::revert) if the commit failed.
 #[derive(Debug, Default)]
 pub struct Lease {
-    /// The limit that the caller named last.
+    /// The most recent limit from the caller.
     limit: u64,
-    /// The amount in the store.
+    /// The size of the lease in the store.
     committed: u64,
-    /// The part of it that calls in progress hold, in the store.
+    /// The part of the lease that calls in progress hold, in the store.
     committed_in_use: u64,
-    /// The amount that may be used now. It never exceeds `committed`, and is less while the lease is about to shrink.
+    /// The currently usable amount. It is at most `committed`, and less while the lease is about to shrink.
     usable: u64,
     /// Highest possible cost of the calls in progress.
     in_use: u64,
-    /// Cost of finished calls that the store does not have yet.
+    /// Cost of finished calls that the store does not know yet.
     settled: u64,
-    /// Part of `settled` that is in the current transaction.
+    /// The part of `settled` in the current transaction.
     flushing: u64,
     confirmed: Option<Confirmed>,
     planned: Option<(u64, u64, Confirmed)>,
     recent: Recent,
 }
 
-/// State of the budget in the store, and its time.
+/// The state of the budget in the store, with its time.
 #[derive(Debug, Clone, Copy)]
 struct Confirmed {
     standing: Standing,
@@ -61,9 +60,9 @@ struct Confirmed {
 }
 
 impl Lease {
-    /// Returns the account before the hold if a call that can cost `amount` may be held without asking the store.
+    /// Returns the account before the hold, if a call that can cost `amount` may be held without asking the store.
     ///
-    /// The store decides everything else: refusals, warnings, and amounts near the limit.
+    /// The store decides all other cases: refusals, warnings, and amounts near the limit.
     pub fn check(&self, now_ms: u64, limit: u64, amount: u64) -> Option<Account> {
         let Confirmed { standing, at_ms } = self.confirmed?;
         let account = self.account(&standing, self.settled);
@@ -72,7 +71,7 @@ impl Lease {
         (is_served && is_reported && amount <= self.free() && account.admits(amount)).then_some(account)
     }
 
-    /// Returns the limit that the caller named last.
+    /// Returns the most recent limit from the caller.
     pub fn limit(&self) -> u64 {
         self.limit
     }
@@ -102,10 +101,10 @@ impl Lease {
         self.flushing = self.flushing.saturating_add(cost).min(self.settled);
     }
 
-    /// Takes back the unused amount until the next plan is confirmed or reverted.
+    /// Makes the unused amount unusable until the next plan is confirmed or reverted.
     ///
-    /// Returns the costs that are neither in the store nor in its transaction, and what calls in progress hold. The
-    /// store needs both for a decision about the same budget.
+    /// Returns the costs that neither the store nor its transaction has, and the holds of calls in progress. The store
+    /// needs both for a decision about the same budget.
     pub fn recall(&mut self) -> (u64, u64) {
         self.usable = self.usable.min(self.in_use.saturating_add(self.settled));
         (self.settled - self.flushing, self.in_use)
@@ -116,11 +115,11 @@ impl Lease {
         self.committed > 0 || self.flushing > 0 || self.recent.total(now_ms).calls >= MIN_CALLS
     }
 
-    /// Plans the size of the lease from the next commit on; 0 means no lease.
+    /// Plans the size of the lease after the next commit; 0 means no lease.
     ///
-    /// Returns that size, and how much of it calls in progress hold.
+    /// Returns the size, and the part of it that calls in progress hold.
     pub fn plan(&mut self, now_ms: u64, standing: Standing) -> (u64, u64) {
-        // The standing contains the costs in the transaction already.
+        // `standing` already contains the costs in the transaction.
         let unwritten = self.settled - self.flushing;
         let account = self.account(&standing, unwritten);
         let covered = self.in_use.saturating_add(unwritten);
@@ -133,7 +132,7 @@ impl Lease {
             || recent.calls < MIN_CALLS
             || target < recent.largest;
         let free = self.committed.saturating_sub(covered);
-        // The store need not write a lease that has about the right size already.
+        // A lease of about the right size need not be written again.
         let is_near = free >= recent.largest.max(target / 2) && free <= share.min(target.saturating_mul(2));
         let free = if is_near { free } else { target };
         let amount = covered.saturating_add(if is_exact { 0 } else { free });
@@ -142,7 +141,7 @@ impl Lease {
         (amount, self.in_use)
     }
 
-    /// Whether the store has this lease already: its size, and how much of it calls in progress hold.
+    /// Whether the store already has this lease: its size, and the part that calls in progress hold.
     pub fn is_in_store(&self, lease: (u64, u64)) -> bool {
         lease == (self.committed, self.committed_in_use)
     }
@@ -157,18 +156,18 @@ impl Lease {
         }
     }
 
-    /// Records that the transaction failed: the store is unchanged.
+    /// Records that the transaction failed, so the store is unchanged.
     pub fn revert(&mut self) {
         (self.flushing, self.planned, self.usable) = (0, None, self.committed);
     }
 
-    /// Whether the store has a lease that is no longer used.
+    /// Whether the store has an unused lease.
     pub fn is_unused(&mut self, now_ms: u64) -> bool {
         self.recent.total(now_ms).calls < MIN_CALLS
             && self.committed > self.in_use.saturating_add(self.settled)
     }
 
-    /// Whether the lease has no state that matters.
+    /// Whether the lease has no state that must be kept.
     pub fn is_empty(&mut self, now_ms: u64) -> bool {
         self.committed == 0 && self.in_use == 0 && self.settled == 0 && self.recent.total(now_ms).calls == 0
     }
@@ -177,7 +176,7 @@ impl Lease {
         self.usable.saturating_sub(self.in_use).saturating_sub(self.settled)
     }
 
-    /// Returns the account with the amounts that the store does not know.
+    /// Returns the account including the amounts that the store does not know.
     fn account(&self, standing: &Standing, unwritten: u64) -> Account {
         let account = standing.account;
         Account {

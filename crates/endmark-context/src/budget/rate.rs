@@ -3,21 +3,21 @@
 use super::{Period, Unit, Zone};
 use crate::Moment;
 
-/// How long windows are kept after their end. The clocks of several instances differ by less.
+/// How long windows are kept after their end. The clocks of instances differ by less than this.
 const KEPT_SECONDS: u64 = 600;
 
 /// The rate limits of a key. `None` means unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RateLimits {
-    /// Requests in one minute of the clock.
+    /// Requests in one calendar minute.
     pub requests_per_minute: Option<u64>,
-    /// Tokens in one minute of the clock.
+    /// Tokens in one calendar minute.
     pub tokens_per_minute: Option<u64>,
-    /// Requests at once.
+    /// Requests in progress.
     pub parallel: Option<u64>,
 }
 
-/// A rate limit after a request was admitted.
+/// The state of a rate limit after a request was admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLeft {
     /// Its unit.
@@ -49,7 +49,7 @@ impl RateLimits {
         }
     }
 
-    /// Whether nothing is limited.
+    /// Whether there are no limits.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -60,8 +60,8 @@ pub fn rate_period(unit: Unit) -> Period {
     if unit == Unit::Parallel { Period::Ever } else { Period::Minute }
 }
 
-/// Returns the seconds after which a request that a rate limit refused may fit: at the end of the window, or soon if
-/// requests in progress are counted.
+/// Returns the seconds until a refused request may fit: until the end of the window, or a short time if requests in
+/// progress are counted.
 ///
 /// ```
 /// use endmark_context::Moment;
@@ -75,7 +75,7 @@ pub fn rate_retry_seconds(unit: Unit, at: Moment) -> u64 {
     end.map_or(1, |end| end - at.unix_seconds())
 }
 
-/// Returns the oldest window that is kept when this one is used. Older ones are deleted: no call counts in them any more.
+/// Returns the oldest window to keep when this one is used. Older windows are deleted, because no call uses them.
 ///
 /// ```
 /// use endmark_context::budget::oldest_kept_window;

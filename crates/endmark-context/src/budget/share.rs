@@ -1,18 +1,17 @@
-//! Budgets for several instances: each instance spends from a share that the common database granted to it.
+//! Budgets for several instances: each instance spends from a share that the common database has granted.
 //!
-//! Three rules keep the sum of all instances within the limit, whatever messages are lost. The database grants a
-//! share before the instance uses it. The instance lowers its share in its own journal before it reports that to the
-//! database. Every report has absolute numbers, so a repeated report changes nothing.
+//! Three rules keep the sum of all instances within the limit, even if messages are lost. The database grants a share
+//! before the instance uses it. The instance lowers its share in its own journal before it reports the lower share to
+//! the database. Every report has absolute numbers, so a repeated report changes nothing.
 
 mod demand;
 pub mod pace;
 
 pub use demand::{Demands, WantedShare};
 
-/// An advance grant is at most one part in this many of the free amount, divided by the number of instances.
+/// An advance grant is at most the free amount, divided by this number and by the number of instances.
 const PART: u64 = 4;
-/// A budget is tight if less than one part in this many of its limit is free. Instances then return what they do not
-/// use.
+/// A budget is tight if less than its limit divided by this number is free. Instances then return unused amounts.
 const TIGHT_PART: u64 = 50;
 
 /// How long the database counts an instance as alive after its last report, in milliseconds.
@@ -31,43 +30,43 @@ pub struct Pool {
     pub is_tight: bool,
 }
 
-/// The share of one instance.
+/// The share of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Share {
-    /// The total amount that it may spend.
+    /// The total amount that the instance may spend.
     pub granted: u64,
     /// Cost of its finished calls.
     pub spent: u64,
 }
 
-/// Report of an instance about its share, with a request for more.
+/// An instance's report about its share, with a request for more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ShareReport {
-    /// The limit of the budget in the configuration of the instance. 0 if it only reports costs.
+    /// The limit of the budget in the instance's configuration. 0 if the instance only reports costs.
     pub limit: u64,
-    /// The total amount that it may still spend: what was granted, or less if it returns some.
+    /// The total amount that the instance may still spend: the granted amount, or less if it returns some.
     pub granted: u64,
-    /// Cost of its finished calls.
+    /// Cost of the instance's finished calls.
     pub spent: u64,
-    /// That cost, and what calls in progress hold.
+    /// Cost of finished calls plus the holds of calls in progress.
     pub used: u64,
-    /// The smallest amount that a call waits for. 0 if no call waits.
+    /// The smallest amount that a waiting call needs. 0 if no call waits.
     pub least: u64,
     /// The amount that all waiting calls need.
     pub waiting: u64,
-    /// The amount that it probably needs soon, in addition to the waiting calls.
+    /// The amount that the instance will probably need soon, in addition to the waiting calls.
     pub ahead: u64,
 }
 
 impl Share {
-    /// Returns the amount of the limit that the share occupies.
+    /// Returns the part of the limit that the share occupies.
     pub fn committed(&self) -> u64 {
         self.granted.max(self.spent)
     }
 }
 
 impl Pool {
-    /// Applies a report, and grants what is free. The caller holds the lock of the budget's row.
+    /// Applies a report, and grants free amounts. The caller holds the lock of the budget's row.
     ///
     /// ```
     /// use endmark_context::budget::{Pool, Share, ShareReport};
@@ -78,11 +77,11 @@ impl Pool {
     pub fn exchange(&mut self, share: &mut Share, report: &ShareReport, instances: u64) {
         let others = self.committed.saturating_sub(share.committed());
         let spent = share.spent.max(report.spent);
-        // Holds of calls in progress stay counted, even if a call cost more than it held.
+        // Holds of calls in progress still count, even if a call cost more than it held.
         let used = report.used.max(spent);
         let available = report.limit.saturating_sub(others);
-        // An instance that connects again reports no grant, but its calls in progress go on within the earlier one. It
-        // may also have been given up, and have returned with an amount that was freed since.
+        // An instance that reconnects reports no grant, but its calls in progress continue within the earlier one. An
+        // instance may also return after it was forfeited, with an amount that was freed since.
         let mut granted = report.granted.max(used).min(share.granted);
         let is_asked = report.least > 0;
         let fits = used.saturating_add(report.least) <= available;
@@ -114,7 +113,7 @@ pub struct Tenure {
 impl Tenure {
     /// Records that the database confirmed a report that was sent at this moment.
     ///
-    /// Transmission time counts against the instance.
+    /// The time starts when the report is sent, so transmission time is included.
     pub fn confirm(&mut self, sent_ms: u64) {
         self.until_ms = Some(sent_ms.saturating_add(TENURE_MS - TENURE_MARGIN_MS));
     }

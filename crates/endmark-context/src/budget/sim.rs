@@ -1,8 +1,8 @@
 //! Simulates an installation of several gateways that share one database, on a virtual clock.
 //!
-//! Shares of budgets are decided by the code that gateways run: [`Pool`](super::Pool), [`Demands`](super::Demands) and
-//! [`Tenure`](super::Tenure), at the pace of [`pace`](super::pace). The simulation replaces only the network, the
-//! database's locks and the clients. Each call counts in one budget. The same plan gives the same result.
+//! The gateway's own code decides about shares of budgets: [`Pool`](super::Pool), [`Demands`](super::Demands) and
+//! [`Tenure`](super::Tenure), at the pace of [`pace`](super::pace). Only the network, the database's locks and the
+//! clients are simulated. Each call counts in one budget. The same plan gives the same result.
 
 mod instance;
 mod measures;
@@ -13,9 +13,9 @@ pub use world::Simulation;
 
 use std::str::FromStr;
 
-/// Bytes of a row of a call in the database, with its index.
+/// Bytes of a call's row in the database, with its index.
 ///
-/// Measured with PostgreSQL 15 and rows of usual lengths (436 B); a test of the store measures it again.
+/// Measured with PostgreSQL 15 and rows of typical length (436 B). A test of the store repeats the measurement.
 pub const ROW_BYTES: u64 = 440;
 /// Bytes of the write-ahead log for each row, measured in the same way.
 pub const LOG_BYTES_PER_ROW: u64 = 560;
@@ -31,14 +31,14 @@ pub const MAX_SECONDS: u64 = 86_400;
 /// The most seconds, multiplied by the instances.
 pub const MAX_INSTANCE_SECONDS: u64 = 200_000;
 
-/// What is simulated.
+/// The plan of a simulation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// Number of gateways.
     pub instances: u32,
-    /// Requests a second, of all clients together.
+    /// Requests per second, of all clients together.
     pub requests_per_second: u64,
-    /// Duration in seconds. Calls in progress at its end are finished.
+    /// Duration in seconds. Calls in progress at the end are finished.
     pub seconds: u64,
     /// Number of budgets, all with the same limit.
     pub budgets: u32,
@@ -52,21 +52,21 @@ pub struct Plan {
     pub cost: u64,
     /// Average duration of a call in milliseconds. Durations vary in the same way.
     pub call_ms: u64,
-    /// Limit of each budget in tokens. `None` is four fifths of what all calls cost.
+    /// Limit of each budget in tokens. `None` means four fifths of the cost of all calls.
     pub limit: Option<u64>,
-    /// Times without the database.
+    /// Periods without the database.
     pub outages: Vec<Outage>,
-    /// Instances that are killed, one after another from the last one on.
+    /// Instances that are killed, starting with the last one.
     pub kills: Vec<Kill>,
     /// Time of a round trip between a gateway and the database, in microseconds.
     pub round_trip_us: u64,
-    /// Time in which the database makes a commit durable, in microseconds.
+    /// Time for the database to make a commit durable, in microseconds.
     pub commit_us: u64,
-    /// Seed of everything random.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
-/// A time without the database.
+/// A period without the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outage {
     /// When it begins, in seconds.
@@ -78,9 +78,9 @@ pub struct Outage {
 /// The kill of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kill {
-    /// When it is killed, in seconds.
+    /// When the instance is killed, in seconds.
     pub at: u64,
-    /// After how many seconds it is started again with its journal; `None` for never.
+    /// Seconds until it is restarted with its journal; `None` for never.
     pub back_after: Option<u64>,
 }
 
@@ -92,9 +92,9 @@ pub enum PlanError {
     OutOfRange {
         /// The value.
         what: &'static str,
-        /// The smallest possible value.
+        /// The smallest allowed value.
         least: u64,
-        /// The largest possible value.
+        /// The largest allowed value.
         most: u64,
         /// The given value.
         found: u64,
@@ -102,12 +102,12 @@ pub enum PlanError {
     /// The time of an outage or a kill cannot be read.
     #[error("`{0}` is not a time of it: write seconds, as in `20:30` for the 30 seconds from second 20 on")]
     BadMoment(String),
-    /// More instances are killed than there are.
+    /// More kills than instances.
     #[error("{kills} kills need as many instances, and there are {instances}")]
     TooManyKills {
-        /// The kills.
+        /// The number of kills.
         kills: usize,
-        /// The instances.
+        /// The number of instances.
         instances: u32,
     },
 }
@@ -151,7 +151,7 @@ impl Default for Plan {
             outages: Vec::new(),
             kills: Vec::new(),
             round_trip_us: 500,
-            // One flush of a disk, as measured for the design.
+            // A disk flush, as measured for the design.
             commit_us: 1_700,
             seed: 1,
         }
@@ -165,7 +165,7 @@ impl Plan {
         self.limit.unwrap_or_else(|| calls.saturating_mul(self.cost) / 5 * 4)
     }
 
-    /// Error if the plan cannot be simulated, or would run too long.
+    /// Fails if the plan cannot be simulated, or would run too long.
     fn check(&self) -> Result<(), PlanError> {
         let requests = self.requests_per_second.saturating_mul(self.seconds);
         let shares = u64::from(self.budgets).saturating_mul(u64::from(self.instances));

@@ -1,6 +1,6 @@
 //! Calendar windows: a pure function of the time and the zone.
 //!
-//! So a late reset cannot drift, and a clock that jumps back over midnight returns to the window that it left.
+//! So a late reset cannot drift, and a clock that is set back over midnight returns to the previous window.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,7 +20,7 @@ const FURTHEST_MINUTES: i32 = 14 * 60;
 pub enum Period {
     /// Never.
     Ever,
-    /// With each minute of the clock, in UTC.
+    /// Every calendar minute, in UTC.
     Minute,
     /// At midnight.
     Day,
@@ -30,7 +30,7 @@ pub enum Period {
 
 /// A time zone by its name in the time zone database, or a fixed offset from UTC.
 ///
-/// The database is part of the program, so that windows do not depend on files of the machine.
+/// The database is part of the program, so that windows do not depend on the machine's files.
 ///
 /// ```
 /// use endmark_context::budget::Zone;
@@ -42,7 +42,7 @@ pub enum Period {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Zone(TimeZone);
 
-/// Error of a text that is not a zone.
+/// Error of an invalid zone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no zone: write `UTC`, hours and minutes east of it, like `+02:00`, or a name, like `Europe/Berlin`"
@@ -116,7 +116,7 @@ impl Period {
         }
     }
 
-    /// Returns the period whose windows have such a name.
+    /// Returns the period of a window with this name.
     ///
     /// ```
     /// use endmark_context::budget::Period;

@@ -15,15 +15,15 @@ use super::{CapError, Capped, ShortenedList};
 
 /// How much of a value is used to detect its format.
 const BEGINNING_BYTES: usize = 64 << 10;
-/// Largest JSON document that is parsed. Of a larger one, the output is its beginning and an error.
+/// The largest JSON document that is parsed. A larger document is replaced by its beginning and an error.
 pub const LARGEST_DOCUMENT_BYTES: usize = 32 << 20;
 /// Most warnings about single cuts. One more warning counts the others.
 const MAX_WARNINGS: usize = 100;
 
 /// Caps a value that arrives in chunks of any size.
 ///
-/// The result does not depend on chunking. The memory is a few times the limit, or a JSON document of at most
-/// [`LARGEST_DOCUMENT_BYTES`], however large the value is.
+/// The result does not depend on chunking. However large the value is, memory is limited to a few times the limit, or a
+/// JSON document of at most [`LARGEST_DOCUMENT_BYTES`].
 ///
 /// ```
 /// use endmark_context::cap::{Asked, Capper, Limits};
@@ -44,7 +44,7 @@ pub struct Capper {
     path: FieldPath,
     stage: Stage,
     bytes: u64,
-    /// Present if the value is UTF-16.
+    /// The decoder, if the value is UTF-16.
     utf16: Option<Utf16>,
 }
 
@@ -54,7 +54,7 @@ enum Stage {
     Text(Format, Box<Text>),
     Table(Format, Box<Table>),
     Document(Vec<u8>),
-    /// A document that is too large. Only its beginning is kept.
+    /// A document that is too large, so only its beginning is kept.
     LargeDocument {
         beginning: String,
         chars: u64,
@@ -70,7 +70,7 @@ impl Capper {
         Ok(Self { asked, limits, path, stage: Stage::Beginning(Vec::new()), bytes: 0, utf16: None })
     }
 
-    /// Sets the path by which warnings name the value.
+    /// Sets the path that warnings show for the value.
     #[must_use]
     pub fn called(self, path: FieldPath) -> Self {
         Self { path, ..self }
@@ -115,7 +115,7 @@ impl Capper {
         }
     }
 
-    /// Detects the format, and reads the bytes so far: `all` of the value if it `is_whole`.
+    /// Detects the format, and reads the bytes so far. `all` is the complete value if it `is_whole`.
     fn begin(&mut self, all: Vec<u8>, is_whole: bool) -> Result<(), CapError> {
         // The bytes used for detection must not depend on chunking.
         let looked_at = if is_whole { all.len() } else { BEGINNING_BYTES.min(all.len()) };
@@ -130,7 +130,7 @@ impl Capper {
             None => (all, looked_at),
         };
         let mut format = format::of(&all[..looked_at], is_whole, self.asked);
-        // A marker is never longer than what it replaces.
+        // The marker must not be longer than the value that it replaces.
         if matches!(format, Format::Binary(what) if self.not_shown(what).chars().count() as u64 > self.bytes)
         {
             format = Format::Text;
@@ -138,7 +138,7 @@ impl Capper {
         self.stage = self.stage_of(format);
         match &mut self.stage {
             Stage::Document(document) => {
-                // Avoid a copy: this may be the whole document.
+                // Moves the bytes to avoid a copy, because this may be the whole document.
                 *document = all;
                 self.read(&[])
             }
@@ -234,7 +234,7 @@ impl Capper {
         }
     }
 
-    /// Caps a value as text if it begins like JSON, or was requested as JSON, but is not JSON.
+    /// Caps a value as text that looked like JSON, or was requested as JSON, but is not JSON.
     fn broken(self, bytes: &[u8]) -> Result<Capped, CapError> {
         let mut text = Text::new(&self.limits, Landmarks::Errors, self.foreign());
         text.push(bytes)?;
@@ -274,7 +274,7 @@ impl Capper {
     fn warning(&self, cut: Cut) -> Warning {
         let message = match cut.items {
             Some((items, of)) => format!("{} of {} items are left out", grouped(items), grouped(of)),
-            // Binary data have a size in bytes only.
+            // Binary data has only a size in bytes.
             None if cut.original.chars == 0 => "it is not shown".to_owned(),
             None => {
                 let chars = cut.original.chars;

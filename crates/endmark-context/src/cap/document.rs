@@ -29,7 +29,7 @@ pub(super) fn cap(text: &str, limits: &Limits, path: &FieldPath) -> Option<Docum
         |most| {
             let mut shortener = Shortener::new(text, nodes, limits);
             let smaller = shortener.value(0, most, path, 0);
-            // A program would mistake a root without all its members for a complete small one.
+            // A program would mistake a root without all of its members for a complete small one.
             let lacks_members =
                 is_object && shortener.cuts.iter().any(|cut| cut.path == *path && cut.items.is_some());
             if lacks_members
@@ -46,7 +46,7 @@ pub(super) fn cap(text: &str, limits: &Limits, path: &FieldPath) -> Option<Docum
     ))
 }
 
-/// How many of the largest members a message names, and the longest name that it repeats.
+/// How many of the largest members a message names, and the longest name that it shows.
 const NAMED_MEMBERS: usize = 3;
 const LONGEST_MEMBER_NAME: usize = 60;
 
@@ -78,7 +78,7 @@ fn better_filter(text: &str, nodes: &[Node], original: Size) -> String {
     )
 }
 
-/// Returns the form that replaces a document whose own form cannot be kept. It is the only change of shape (CX-5).
+/// Returns the replacement for a document that cannot keep its own form. This is the only change of shape (CX-5).
 fn replaced(error: &str, preview: &str, original: Size, limits: &Limits) -> String {
     let handle = limits.shown_handle().map_or(Value::Null, Value::from);
     format!(
@@ -89,8 +89,8 @@ fn replaced(error: &str, preview: &str, original: Size, limits: &Limits) -> Stri
 }
 
 impl Document {
-    /// Replaces an object that must lose members. The members that fit become its preview. Returns `None` if the
-    /// message would need more room than the preview.
+    /// Replaces an object that must lose members. The members that fit become its preview. Returns `None` if the message
+    /// would need more room than the preview.
     fn of_members(
         error: &str,
         text: &str,
@@ -108,8 +108,8 @@ impl Document {
         Some(Self { text, cuts: shortener.cuts })
     }
 
-    /// Replaces a document that cannot be shortened, or is too large to be parsed, with its beginning. `error` is the
-    /// message if it needs at most half of the room.
+    /// Replaces a document that cannot be shortened or parsed by its beginning. `error` is the message if it needs at
+    /// most half of the room.
     pub(super) fn beginning(
         error: &str,
         beginning: &str,

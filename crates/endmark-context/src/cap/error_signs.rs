@@ -10,8 +10,8 @@ use memchr::memmem::Finder;
 
 use super::result_lines::{is_failed, is_passed};
 
-/// Levels and words by which logs, compilers, test runners and package managers report a failure. They count as whole
-/// words, in any case.
+/// Levels and words with which logs, compilers, test runners and package managers report a failure. Only whole words
+/// count, in any case.
 const WORDS: [&str; 28] = [
     // Levels of syslog, log4j, Python, Rust and Go, and what npm writes (`ERR!`).
     "error",
@@ -46,9 +46,11 @@ const WORDS: [&str; 28] = [
     "connection refused",
 ];
 
-/// Prefixes of trace lines after white space: `at f (file.js:1:2)` of Java, JavaScript and C#, and `File "f.py", line
-/// 3` of Python. Go, Java and Rust write the others between their frames. Sources: the output of `panic` in Go and
-/// Rust, `printStackTrace`, `traceback.print_exc` and V8's `Error.stack`.
+/// Prefixes of trace lines after white space.
+///
+/// `at f (file.js:1:2)` is from Java, JavaScript and C#; `File "f.py", line 3` from Python. Go, Java and Rust write the
+/// others between their frames. Sources: the output of `panic` in Go and Rust, `printStackTrace`,
+/// `traceback.print_exc` and V8's `Error.stack`.
 const FRAMES: [&str; 7] =
     ["at ", "File \"", "goroutine ", "created by ", "Caused by:", "stack backtrace:", "... "];
 
@@ -60,12 +62,15 @@ const NONE_BEFORE: [&str; 3] = ["0", "no", "without"];
 /// Values after an error word that negate it: `errors: 0`, `"error": null`, `failed=false`.
 const NONE_BEHIND: [&str; 8] = ["0", "null", "none", "false", "nil", "\"\"", "[]", "{}"];
 
-/// Searches lower-cased text for many words at once, which a case-insensitive search cannot do. Of several words at
-/// one place the longest counts: a letter follows the shorter one, so that it is not a whole word.
+/// Searches lower-cased text for many words at once, because a case-insensitive search of this kind is not available.
+///
+/// If several words match at one position, the longest counts: after the shorter one a letter follows, so it is not a
+/// whole word.
 static SEARCH: LazyLock<Option<AhoCorasick>> =
     LazyLock::new(|| AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(WORDS).ok());
-/// Beginnings of all words, and the text before the status of a server error. A text without any of them reports no
-/// error. A search for fewer patterns is faster.
+/// Beginnings of all words, and the text before the status of a server error.
+///
+/// A text without any of them reports no error. Searching for fewer patterns is faster.
 const HINTS: [&str; 19] = [
     "err",
     "fatal",
@@ -94,14 +99,14 @@ static HINT_SEARCH: LazyLock<Option<AhoCorasick>> =
     LazyLock::new(|| AhoCorasick::builder().match_kind(MatchKind::LeftmostFirst).build(HINTS).ok());
 static BEFORE_FAULT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(FAULT));
 
-/// Whether a line without colours reports an error. The status of a result line decides; any other line is decided by
-/// its words.
+/// Whether a line without colours reports an error. The status decides for a result line, and the words for any
+/// other line.
 pub(super) fn is_error_line(line: &str) -> bool {
     is_failed(line) || reports_error(line) && !is_passed(line)
 }
 
-/// Returns a line without colours and other control sequences of ECMA-48. The final letter of a sequence is not part
-/// of the next word.
+/// Returns a line without colours and other control sequences of ECMA-48. The final letter of a sequence must not
+/// become part of the next word.
 pub(super) fn without_colours(line: &str) -> Cow<'_, str> {
     const BEGIN: &str = "\x1b[";
     // Fast path: most lines have no control sequences.
@@ -120,9 +125,9 @@ pub(super) fn reports_error(text: &str) -> bool {
     reports_error_from(text, 0)
 }
 
-/// The same for a text that has its first hint here.
+/// The same for a text whose first hint is at this position.
 pub(super) fn reports_error_from(text: &str, hint: usize) -> bool {
-    // The list is a constant that a test compiles.
+    // A test checks that the constant list compiles.
     let Some(search) = SEARCH.as_ref() else { return false };
     let rest = &text[hint..];
     if is_fault_status(rest) {
@@ -140,7 +145,7 @@ pub(super) fn reports_error_from(text: &str, hint: usize) -> bool {
     false
 }
 
-/// Finds the rows of a text that may report errors. One search of all rows costs less than a search of each.
+/// Finds the rows of a text that may report errors. One search of the whole text costs less than one per row.
 #[derive(Debug)]
 pub(super) struct ErrorHints {
     lower: String,
@@ -156,7 +161,7 @@ impl ErrorHints {
         Self { lower: text.to_ascii_lowercase(), begin, next: 0 }
     }
 
-    /// Returns where in the row at this range of the whole text the first hint is. Rows come in the order of the text.
+    /// Returns the position of the first hint in the row at this range. The rows must come in the order of the text.
     pub(super) fn first_in(&mut self, row: Range<usize>) -> Option<usize> {
         if self.next < row.start {
             let rest = row.start - self.begin..self.lower.len();
@@ -168,9 +173,9 @@ impl ErrorHints {
     }
 }
 
-/// Whether a key names an error, if its value is not empty: `error`, `errors`, `lastError`.
+/// Whether a key names an error (`error`, `errors`, `lastError`), provided that its value is not empty.
 pub(super) fn is_error_key(key: &str) -> bool {
-    // Fast path: the last letters of the words below.
+    // Fast path: only these letters end one of the words below.
     let [.., before, last] = key.as_bytes() else { return false };
     let last = [before | 0x20, last | 0x20];
     if ![*b"or", *b"rs", *b"on", *b"re", *b"ck"].contains(&last) {
@@ -222,7 +227,7 @@ pub(super) fn is_frame(line: &str) -> bool {
     if is_passed(line) {
         return false;
     }
-    // `main.run(0x1f, {0x4d, 0x2})` of Go. Its place follows after a tab.
+    // `main.run(0x1f, {0x4d, 0x2})` of Go. Its position follows after a tab.
     let is_go_call = || {
         let name = text.strip_suffix(')').and_then(|call| call.split_once('(')).map(|(name, _)| name);
         name.is_some_and(|name| name.contains('.') && !name.contains(char::is_whitespace))
@@ -232,7 +237,7 @@ pub(super) fn is_frame(line: &str) -> bool {
         || is_go_call()
 }
 
-/// Whether it is a line of an access log with the status of a server error: `"GET / HTTP/1.1" 503 0`.
+/// Whether a line of an access log has the status of a server error: `"GET / HTTP/1.1" 503 0`.
 fn is_fault_status(text: &str) -> bool {
     BEFORE_FAULT.find(text.as_bytes()).is_some_and(|at| {
         let rest = &text.as_bytes()[at + BEFORE_FAULT.needle().len()..];
@@ -261,7 +266,7 @@ const DISTINGUISHED_SHAPES: usize = 1 << 16;
 pub(super) struct Shapes(HashMap<u64, u32>);
 
 impl Shapes {
-    /// Returns how often this shape occurred before.
+    /// Returns how many times this shape has occurred before.
     pub(super) fn occurrence(&mut self, shape: u64) -> u32 {
         if let Some(count) = self.0.get_mut(&shape) {
             *count = count.saturating_add(1);

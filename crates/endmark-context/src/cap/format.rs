@@ -18,7 +18,7 @@ pub enum Format {
     Csv(char),
     /// A diff.
     Diff,
-    /// Another format. The output names it instead of showing the value.
+    /// Another format. The output only names it.
     Binary(&'static str),
 }
 
@@ -65,7 +65,7 @@ impl Asked {
     }
 }
 
-/// First bytes of files that are not text, with the format's name, from the specifications of the formats.
+/// First bytes of files that are not text, with the format's name, as in the specifications of the formats.
 const SIGNATURES: [(&[u8], &str); 10] = [
     (b"\x89PNG\r\n\x1a\n", "PNG image"),
     (b"\xFF\xD8\xFF", "JPEG image"),
@@ -79,16 +79,16 @@ const SIGNATURES: [(&[u8], &str); 10] = [
     (b"SQLite format 3\0", "SQLite database"),
 ];
 
-/// A value is binary if more than one byte in this many is not UTF-8, or is a control character that texts do not have.
+/// A value is binary if more than one byte in this many is odd: not UTF-8, or an unusual control character.
 const ODD_ONE_IN: usize = 20;
-/// This many odd bytes never make a value binary: a log has a NUL byte where a writer was killed.
+/// A value with only this many odd bytes is never binary: a log may have NUL bytes after its writer was killed.
 const ALWAYS_ALLOWED_ODD_BYTES: usize = 4;
 /// Least number of records in a table.
 const MIN_RECORDS: usize = 3;
 /// Longest column name, in words.
 const LONGEST_NAME_WORDS: usize = 5;
 
-/// Returns the format of a value by its beginning, or by all of it if it `is_whole`.
+/// Returns the format of a value by its beginning. `is_whole` states that the beginning is the complete value.
 pub(super) fn of(beginning: &[u8], is_whole: bool, asked: Asked) -> Format {
     match asked {
         Asked::Text => return Format::Text,
@@ -98,7 +98,7 @@ pub(super) fn of(beginning: &[u8], is_whole: bool, asked: Asked) -> Format {
         Asked::Csv | Asked::Auto => {}
     }
     let text = String::from_utf8_lossy(beginning);
-    // The text after the last line break may be half a line.
+    // The text after the last line break may be an incomplete line.
     let text = if is_whole { &*text } else { text.rsplit_once('\n').map_or(&*text, |(lines, _)| lines) };
     let text = text.trim_start_matches('\u{FEFF}');
     if asked == Asked::Csv {
@@ -134,13 +134,13 @@ pub(crate) fn binary(bytes: &[u8]) -> Option<&'static str> {
     (odd > ALWAYS_ALLOWED_ODD_BYTES && odd * ODD_ONE_IN > bytes.len()).then_some("binary data")
 }
 
-/// Whether it is a control character that terminals, editors and logs do not write: not BEL, BS, HT, LF, VT, FF, CR
-/// or ESC.
+/// Whether a control character is not used by terminals, editors and logs. They use BEL, BS, HT, LF, VT, FF, CR and
+/// ESC.
 fn is_odd_control(byte: u8) -> bool {
     byte < b' ' && !(0x07..=0x0D).contains(&byte) && byte != 0x1B
 }
 
-/// Whether the text has two rows or more, each a JSON array or object.
+/// Whether the text has at least two rows, each a JSON array or object.
 fn is_json_lines(text: &str) -> bool {
     let mut tape = Tape::default();
     let mut rows = text.lines().filter(|line| !line.trim().is_empty());
@@ -157,7 +157,7 @@ fn is_diff(text: &str) -> bool {
     begins && text.lines().any(|line| line.starts_with("@@ -") || line.starts_with("+++ "))
 }
 
-/// Returns the delimiter of a text that is certainly a table: a header of names, followed by records with as many
+/// Returns the delimiter of a text that is certainly a table: a header with names, and records with the same number of
 /// fields.
 fn table_of(text: &str) -> Option<char> {
     let delimiter = delimiter_of(text)?;
@@ -173,7 +173,7 @@ fn table_of(text: &str) -> Option<char> {
     (header.iter().all(is_name) && sorted.len() == header.len()).then_some(delimiter)
 }
 
-/// Returns the delimiter if every record has the same number of fields, and more than one.
+/// Returns the delimiter if every record has the same number of fields, at least two.
 fn delimiter_of(text: &str) -> Option<char> {
     let mut records: Vec<String> = Vec::new();
     for line in text.lines() {
@@ -185,7 +185,7 @@ fn delimiter_of(text: &str) -> Option<char> {
             None => records.push(line.to_owned()),
         }
     }
-    // The last record may continue after the part that is examined.
+    // The last record may continue after the examined part.
     records.pop_if(|record| csv::goes_on(record));
     csv::DELIMITERS.into_iter().find(|delimiter| {
         let columns = records.first().map_or(0, |record| csv::fields(record, *delimiter).count());

@@ -1,4 +1,4 @@
-//! Caps JSON by its structure alone. Every value that is kept stays as written.
+//! Caps JSON by its structure. Values that are kept are not rewritten.
 
 mod container;
 mod string;

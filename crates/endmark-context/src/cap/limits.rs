@@ -2,7 +2,7 @@
 
 use super::marker::way_to_read;
 
-/// Counts the tokens of a text. The crate has no default tokenizer for this.
+/// Counts the tokens of a text. This module has no default tokenizer.
 pub type CountTokens = fn(&str) -> usize;
 
 /// Unit of a limit.
@@ -16,10 +16,10 @@ pub enum Unit {
     Tokens(CountTokens),
 }
 
-/// Which part of a text is kept besides the error lines.
+/// The part of a text that is kept besides the error lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Keep {
-    /// The beginning and the end. They share the remaining room one to two.
+    /// The beginning and the end, which share the remaining room 1 : 2.
     #[default]
     Both,
     /// The beginning.
@@ -28,16 +28,16 @@ pub enum Keep {
     Tail,
 }
 
-/// Name of the tool by which a model reads the rest of a value.
+/// Name of the tool with which a model reads the rest of a value.
 pub const READ_TOOL: &str = "endmark_read";
 
-/// How the reader of a marker can read the rest of a value.
+/// How the reader of a marker can read the omitted part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Way {
     /// The command `endmark read HANDLE`.
     #[default]
     Command,
-    /// The tool `endmark_read`, if the model is offered it.
+    /// The tool `endmark_read`, if the model has it.
     Tool,
 }
 
@@ -56,20 +56,20 @@ impl Way {
 /// The limits of one value (CX-5).
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Largest size of the value, markers included.
+    /// Largest size of the value, including markers.
     pub most: usize,
     /// Unit of `most`.
     pub unit: Unit,
-    /// Most items of a list, and most rows of a table.
+    /// Most items of a list, or rows of a table.
     pub max_items: usize,
-    /// Which part of a text is kept.
+    /// The part of a text to keep.
     pub keep: Keep,
-    /// Handle of the full value. Warnings contain it, and markers do if there is room.
+    /// Handle of the full value. Warnings contain it; markers do if there is room.
     pub handle: Option<String>,
-    /// How the reader of a marker can read the full value.
+    /// How the reader of a marker can read the omitted part.
     pub way: Way,
-    /// Whether JSON keeps the types of its items and members: markers are not items or members, and objects keep all
-    /// members. Only the warnings then report what is left out.
+    /// Whether JSON keeps the types of its items and members. Markers are then neither items nor members, and objects
+    /// keep all members, so only the warnings report omissions.
     pub keeps_types: bool,
 }
 
@@ -77,15 +77,15 @@ pub struct Limits {
 pub const DEFAULT_MAX_CHARS: usize = 200_000;
 /// Default limit of items (CX-5).
 pub const DEFAULT_MAX_ITEMS: usize = 500;
-/// Smallest limit, in any unit: a marker must have room.
+/// Smallest limit in any unit, so that a marker fits.
 pub const MIN_LIMIT: usize = 80;
-/// Additional room of a marker that names the command for reading the rest.
+/// Additional room for a marker that names the command for the omitted part.
 const HANDLE_ROOM: usize = 40;
 
-/// Limits that no value could be capped to.
+/// Error of limits that leave no room.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
-    /// A marker has no room.
+    /// The marker does not fit.
     #[error(
         "a limit of {most} leaves no room for the marker that says what is left out: it must be at least {least}"
     )]
@@ -95,7 +95,7 @@ pub enum LimitError {
         /// The smallest limit.
         least: usize,
     },
-    /// No list could keep an item.
+    /// A list could not keep any item.
     #[error("a list must be allowed at least one item")]
     NoItems,
 }
@@ -115,7 +115,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Checks that a marker has room within the limits.
+    /// Checks that a marker fits within the limits.
     pub fn check(&self) -> Result<(), LimitError> {
         if self.most < MIN_LIMIT {
             return Err(LimitError::TooSmall { most: self.most, least: MIN_LIMIT });
@@ -123,19 +123,19 @@ impl Limits {
         if self.max_items == 0 { Err(LimitError::NoItems) } else { Ok(()) }
     }
 
-    /// Returns the handle, if a marker has room for it. Warnings always contain it.
+    /// Returns the handle, if it fits into a marker. Warnings always contain it.
     pub(super) fn shown_handle(&self) -> Option<&str> {
         let handle = self.handle.as_deref();
         handle.filter(|handle| self.most >= MIN_LIMIT + HANDLE_ROOM + handle.len())
     }
 
-    /// Returns the text after the first marker: how to read the rest, if there is room for that.
+    /// Returns the text after the first marker: how to read the omitted part, if that fits.
     pub(super) fn way_to_read(&self) -> String {
         self.shown_handle().map(|handle| way_to_read(handle, self.way)).unwrap_or_default()
     }
 
-    /// Returns how many characters or bytes must be held before a value is certain to be too large. A text with more
-    /// than eight characters per token counts as too large without being counted.
+    /// Returns how many characters or bytes must be buffered before a value is certain to be too large. A text with more
+    /// than eight characters per token counts as too large, without counting its tokens.
     pub(super) fn held(&self) -> usize {
         match self.unit {
             Unit::Chars | Unit::Bytes => self.most,
@@ -151,7 +151,7 @@ impl Limits {
         }
     }
 
-    /// Whether a text is within the limit unchanged.
+    /// Whether the unchanged text is within the limit.
     pub(super) fn admits(&self, text: &str) -> bool {
         match self.unit {
             Unit::Tokens(count) => {
@@ -161,14 +161,14 @@ impl Limits {
         }
     }
 
-    /// Renders within the limit. Token counts cannot be added up, so for tokens the size is reduced step by step.
+    /// Renders within the limit. For tokens the size is reduced in steps, because token counts cannot be added up.
     pub(super) fn fit<T>(&self, render: impl Fn(usize) -> T, text: impl Fn(&T) -> &str) -> T {
         let Unit::Tokens(count) = self.unit else { return render(self.most) };
         let mut size = self.most.saturating_mul(4);
         loop {
             let rendered = render(size);
             let tokens = count(text(&rendered));
-            // At this size a character is at least as large as its marker, and nothing is left of the value.
+            // At this size each marker is as large as a character, and no part of the value is left.
             if tokens <= self.most || size <= MIN_LIMIT / 2 {
                 return rendered;
             }

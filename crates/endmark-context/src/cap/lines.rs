@@ -1,18 +1,18 @@
-//! Splits a text into lines while it arrives, and long lines into parts that split no grapheme.
+//! Splits arriving text into lines, and long lines into parts without breaking graphemes.
 
 use endmark_envelope::grapheme_boundary;
 
 use super::CapError;
 
-/// How many bytes after the end of a part are examined for the end of its last grapheme.
+/// How many bytes after the end of a part are examined to find the end of its last grapheme.
 const LOOK_BEHIND_BYTES: usize = 256;
 
-/// Handling of bytes that are not UTF-8.
+/// How to handle bytes that are not UTF-8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Foreign {
-    /// They are an error.
+    /// Reports an error.
     Refused,
-    /// Each becomes U+FFFD, and is counted.
+    /// Replaces each by U+FFFD, and counts them.
     Shown,
 }
 
@@ -22,14 +22,14 @@ pub(super) struct Lines {
     waiting: Vec<u8>,
     longest: usize,
     foreign: Foreign,
-    /// Bytes that were delivered.
+    /// Number of bytes delivered so far.
     passed: u64,
-    /// Number of places that were not UTF-8.
+    /// Number of replaced sequences that were not UTF-8.
     pub(super) replaced: u64,
 }
 
 impl Lines {
-    /// Returns a splitter that delivers lines of more than `longest` bytes in parts. `usize::MAX` means whole lines.
+    /// Returns a splitter that delivers lines of more than `longest` bytes in parts. `usize::MAX` delivers whole lines.
     pub(super) fn new(longest: usize, foreign: Foreign) -> Self {
         Self { waiting: Vec::new(), longest, foreign, passed: 0, replaced: 0 }
     }
@@ -45,12 +45,12 @@ impl Lines {
         self.hand_out(true, take)
     }
 
-    /// Returns how many bytes wait for the end of their line.
+    /// Returns the number of bytes that wait for the end of their line.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Discards the beginning of a line that is too long to hold. Returns its number of characters.
+    /// Discards the beginning of a line that is too long to buffer. Returns its number of characters.
     pub(super) fn forget(&mut self) -> u64 {
         let chars = self.waiting.iter().filter(|byte| **byte & 0xC0 != 0x80).count();
         self.passed += self.waiting.len() as u64;
@@ -95,7 +95,7 @@ impl Lines {
     }
 }
 
-/// Returns where a long line is cut: between two graphemes, or two characters if one grapheme fills it, or two bytes.
+/// Returns where to cut a long line: between graphemes, or characters if one grapheme fills it, or bytes.
 fn cut_at(window: &[u8], longest: usize) -> usize {
     // The window may end inside a character.
     let text = match str::from_utf8(window) {

@@ -1,4 +1,4 @@
-//! Writes and reads the markers that replace what was left out.
+//! Writes and reads the markers that replace omitted parts.
 
 use serde_json::Value;
 
@@ -7,13 +7,13 @@ use super::limits::Way;
 const OPEN: &str = "[… ";
 const CLOSE: &str = " left out …]";
 
-/// The only key of an item, line or member that replaces what was left out.
+/// The only key of an item, line or member that replaces omitted parts.
 pub(super) const OMITTED: &str = "endmark_omitted";
 
-/// Amount of text that is left out.
+/// Amount of omitted text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct LeftOut {
-    /// Lines, rows or items that are missing entirely.
+    /// Lines, rows or items that are missing completely.
     pub(super) lines: u64,
     /// Unicode characters.
     pub(super) chars: u64,
@@ -34,17 +34,17 @@ pub(super) fn of_text(left_out: LeftOut) -> String {
     format!("{OPEN}{} line{plural} ({} characters){CLOSE}", grouped(left_out.lines), grouped(left_out.chars))
 }
 
-/// Returns how to read what is left out, to follow the first marker of a text.
+/// Returns how to read the omitted part, for the place after the first marker of a text.
 pub(super) fn way_to_read(handle: &str, way: Way) -> String {
     format!(" {} {handle}", way.words())
 }
 
-/// Returns the marker in a text of one line.
+/// Returns the marker for a text of one line.
 pub(super) fn of_string(chars: u64) -> String {
     format!("{OPEN}{} characters{CLOSE}", grouped(chars))
 }
 
-/// Reads a line that is a marker, optionally followed by the way to read the rest.
+/// Parses a line that is a marker, with or without the way to read the rest.
 pub(super) fn in_line(line: &str) -> Option<LeftOut> {
     let line = line.trim_end_matches(['\n', '\r']);
     let (inside, behind) = line.strip_prefix(OPEN)?.split_once(CLOSE)?;
@@ -62,7 +62,7 @@ pub(super) fn in_line(line: &str) -> Option<LeftOut> {
     Some(LeftOut { lines: ungrouped(lines)?, chars: ungrouped(chars)? })
 }
 
-/// The JSON value that replaces what was left out.
+/// The JSON value that replaces omitted parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Omitted {
     pub(super) items: u64,
@@ -71,7 +71,7 @@ pub(super) struct Omitted {
 }
 
 impl Omitted {
-    /// Returns what an earlier capping left out, if this is its marker: `{"endmark_omitted": {"items": …, "of": …}}`.
+    /// Returns the parts that an earlier capping omitted, if this is its marker: `{"endmark_omitted": {"items": …, "of": …}}`.
     pub(super) fn read(json: &str) -> Option<Self> {
         if !json.contains(OMITTED) {
             return None;
@@ -81,7 +81,7 @@ impl Omitted {
         Self::of_value(object.get(OMITTED)?)
     }
 
-    /// Returns the same from the value of the key.
+    /// Returns them from the value of the key.
     pub(super) fn of_value(value: &Value) -> Option<Self> {
         let handle = value.get("handle").and_then(Value::as_str).map(str::to_owned);
         Some(Self { items: value.get("items")?.as_u64()?, of: value.get("of")?.as_u64()?, handle })
@@ -102,7 +102,7 @@ impl Omitted {
     }
 }
 
-/// Returns a number with commas between its thousands.
+/// Formats a number with commas between its thousands.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);

@@ -1,31 +1,31 @@
-//! Result lines of test runners: whether a line reports that a test failed, or that it passed.
+//! Result lines of test runners: whether a line reports a failed or a passed test.
 //!
-//! The titles of tests contain error words (`✓ reports an error`), so the status of a line is checked before its
-//! words. Sources: the output of `go test`, Jest, Vitest, Mocha, Cypress, Playwright, AVA, `node --test`, Bun,
-//! pytest, unittest, Robot Framework, Meson, Automake, `ExUnit`, `RSpec`, `PHPUnit` and swift-testing;
-//! testanything.org for TAP.
+//! The titles of tests contain error words (`✓ reports an error`), so the status of a line is checked before its words.
+//! Sources: the output of `go test`, Jest, Vitest, Mocha, Cypress, Playwright, AVA, `node --test`, Bun, pytest,
+//! unittest, Robot Framework, Meson, Automake, `ExUnit`, `RSpec`, `PHPUnit` and swift-testing; testanything.org for
+//! TAP.
 
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-/// Statuses that begin the line of a failed test. `FAIL` and `FAILED` are error words anywhere in a line.
+/// Statuses at the beginning of a failed test's line. `FAIL` and `FAILED` are error words anywhere in a line.
 const FAILED: [&str; 6] = ["not ok", "✗", "✘", "✖", "✕", "×"];
 /// The status of a test that was stopped, at the end of a column.
 const TIMEOUT: &str = "TIMEOUT";
 static TIMEOUT_FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(TIMEOUT));
-/// Statuses that begin the line of a passed test, or fill its last column.
+/// Statuses at the beginning of a passed test's line, or in its last column.
 const PASSED: [&str; 8] = ["ok", "OK", "PASS", "PASSED", "Passed", "✓", "✔", "√"];
 /// Prefixes of a line that names a test before its status is known: `# Subtest: a title` of TAP, `[ RUN      ]` of
 /// Google Test.
 const STARTED: [&str; 2] = ["Subtest", "RUN"];
 /// Statuses of one character, and Jest's mark of a failed test.
 const MARKS: &str = "✗✘✖✕×✓✔√●";
-/// Lists use Jest's mark as well. Only before a failed test is this between the names of a suite and a test.
+/// Separates the names of suite and test, only in lines of failed tests. Lists use Jest's mark, too.
 const BETWEEN_NAMES: &str = " › ";
-/// Follows a TAP test that is expected to fail.
+/// The text after a TAP test that is expected to fail.
 const EXPECTED: &str = concat!("# TO", "DO");
-/// Numbers of failures with more digits are dates or ids.
+/// Longer numbers before a title are dates or ids, not numbers of failures.
 const LONGEST_NUMBER: usize = 4;
 
 /// Whether a line without colours reports that a test failed.
@@ -40,8 +40,8 @@ pub(super) fn is_failed(line: &str) -> bool {
         || TIMEOUT_FINDER.find(line.as_bytes()).is_some() && ends_column()
 }
 
-/// Whether a line without colours reports that a test passed, failed as expected, or starts. Its title is then not a
-/// report.
+/// Whether a line without colours reports that a test passed, failed as expected, or starts. The words in its title do
+/// not count.
 pub(super) fn is_passed(line: &str) -> bool {
     // Times and percentages follow the status.
     let last = columns(line).filter(|column| !column.starts_with(|sign: char| sign.is_ascii_digit())).last();
@@ -53,7 +53,7 @@ pub(super) fn is_passed(line: &str) -> bool {
         || last.is_some_and(fills_last)
 }
 
-/// Returns a line without the signs before its status, as in `--- FAIL` and `[  OK ]`.
+/// Returns a line without the signs before its status, such as `--- FAIL` and `[  OK ]`.
 fn after_signs(line: &str) -> &str {
     line.trim_start_matches(|sign: char| !sign.is_alphanumeric() && !MARKS.contains(sign))
 }
@@ -69,15 +69,15 @@ fn columns(line: &str) -> impl Iterator<Item = &str> {
     columns.flat_map(|part| part.split("...")).map(str::trim).filter(|column| !column.is_empty())
 }
 
-/// Whether it is the heading of a failure in a numbered list: `2) [chromium] › a.spec.ts`.
+/// Whether this is the heading of a failure in a numbered list: `2) [chromium] › a.spec.ts`.
 fn is_numbered(text: &str) -> bool {
     let title = text.trim_start_matches(|sign: char| sign.is_ascii_digit());
     (1..=LONGEST_NUMBER).contains(&(text.len() - title.len()))
         && title.strip_prefix(") ").is_some_and(|title| !title.trim().is_empty())
 }
 
-/// Whether it is the failed code line or the reason, as pytest marks them in the first column: `>   assert x`, `E
-/// assert 4 == 5`.
+/// Whether pytest marks the line in its first column as failed code or as the reason: `>   assert x`, `E   assert 4 ==
+/// 5`.
 fn is_in_gutter(line: &str) -> bool {
     let rest = line.strip_prefix(['E', '>']).and_then(|rest| rest.strip_prefix("  "));
     rest.is_some_and(|rest| !rest.trim().is_empty())

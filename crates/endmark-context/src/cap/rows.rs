@@ -1,6 +1,6 @@
-//! Chooses the rows of a list or table to keep: the first ones, those with errors, prominent ones, and the last ones.
+//! Selects the rows of a list or table to keep: the first and last ones, those with errors, and prominent ones.
 //!
-//! The choice needs one pass and bounded memory, so that a list in a document and an endless table are treated alike.
+//! The selection needs one pass and bounded memory, so it works for a list in a document and for an endless table.
 
 mod column;
 mod facts;
@@ -14,9 +14,9 @@ use super::limits::Keep;
 
 /// Share of the room, and of the number of rows, for rows that report errors, in percent.
 const ERRORS_PERCENT: usize = 40;
-/// The same for prominent rows.
+/// The share for prominent rows.
 const STANDING_OUT_PERCENT: usize = 20;
-/// The same for the last rows.
+/// The share for the last rows.
 const LAST_PERCENT: usize = 10;
 /// Most columns that are examined.
 const MAX_COLUMNS: usize = 256;
@@ -63,7 +63,7 @@ pub(super) struct Choice {
     pub(super) room: usize,
     pub(super) most: usize,
     pub(super) keep: Keep,
-    /// Additional size of a row that follows no other one.
+    /// Additional size of a row that does not follow another kept row.
     pub(super) gap: usize,
 }
 
@@ -163,7 +163,7 @@ impl<R: Clone> Rows<R> {
             Keep::Tail => 100,
         };
         let (room, most) = share(last_percent);
-        // Of very few rows, the first is worth more than the last.
+        // With very few rows, the first is more useful than the last.
         chosen.some(
             last(),
             (room, if choice.most > 2 || last_percent > LAST_PERCENT { most } else { 0 }),
@@ -178,7 +178,7 @@ impl<R: Clone> Rows<R> {
         chosen.rows.into_values().collect()
     }
 
-    /// Returns the rows with rare values and outliers, the rarest first.
+    /// Returns the rows with rare values or outliers, the rarest first.
     fn standing_out(&self) -> Vec<Row<R>> {
         let mut rare = BTreeMap::new();
         for (_, column) in &self.columns {
@@ -214,7 +214,7 @@ struct Chosen<R> {
 }
 
 impl<R: Clone> Chosen<R> {
-    /// Chooses from these rows within their share. It continues after a row that does not fit only if `goes_on`.
+    /// Selects from these rows within their share. Continues after a row that does not fit only if `goes_on`.
     fn some<'a>(
         &mut self,
         rows: impl Iterator<Item = &'a Row<R>>,

@@ -14,9 +14,9 @@ use super::lines::{Foreign, Lines};
 use super::marker::{self, LeftOut, Omitted};
 use super::rows::{Choice, Facts, Row, Rows};
 
-/// Longest row, in bytes. A longer one is counted and left out.
+/// Longest row in bytes. A longer row is counted, but omitted.
 const LONGEST_ROW_BYTES: usize = 8 << 20;
-/// A row is kept in at most one part in this many of the limit.
+/// A row may use at most the limit divided by this number.
 const ROW_PART: usize = 8;
 
 /// Format of the rows.
@@ -31,7 +31,7 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub(super) struct Table {
     lines: Lines,
-    /// The rest of a row that was too long is still to come.
+    /// Whether the rest of a too long row is still to come.
     is_skipping: bool,
     read: Read,
 }
@@ -41,7 +41,7 @@ struct Read {
     kind: Kind,
     limits: Limits,
     path: FieldPath,
-    /// All input so far, as long as it may fit into the limit.
+    /// The complete input so far, while it may still fit into the limit.
     whole: Option<String>,
     whole_size: usize,
     /// A CSV record that continues on the next line.
@@ -51,7 +51,7 @@ struct Read {
     names: Vec<String>,
     rows: Rows<Arc<Kept>>,
     tape: Tape,
-    /// What an earlier capping left out.
+    /// The parts that an earlier capping omitted.
     before: Option<Omitted>,
     capped_before: LeftOut,
     /// Sum of all rows so far.
@@ -64,7 +64,7 @@ struct Read {
 struct Kept {
     text: String,
     cuts: Vec<Cut>,
-    /// Sum of the rows before it, and its own weight.
+    /// Sum of the rows before it, and its own size.
     before: LeftOut,
     weight: LeftOut,
 }
@@ -109,7 +109,7 @@ impl Table {
         Ok(())
     }
 
-    /// Returns the table within its limits, and the number of places that were not UTF-8.
+    /// Returns the table within its limits, and the number of replaced sequences that were not UTF-8.
     pub(super) fn finish(mut self) -> Result<(Shortened, u64), CapError> {
         let (read, is_skipping) = (&mut self.read, &mut self.is_skipping);
         self.lines.finish(|line| read.line(line, std::mem::take(is_skipping)))?;
@@ -148,7 +148,7 @@ impl Read {
         }
     }
 
-    /// Counts a row of which only the beginning was read.
+    /// Counts a row that was not read completely.
     fn too_long(&mut self, bytes: u64, is_new: bool) {
         self.bytes += bytes;
         self.whole = None;
@@ -212,7 +212,7 @@ impl Read {
         self.rows.take(Arc::new(kept), size, &facts);
     }
 
-    /// Whether the row is a marker of an earlier capping. It counts as the rows that it replaces.
+    /// Whether the row is a marker of an earlier capping. Then it counts as the rows that it replaced.
     fn is_marker(&mut self, row: &str) -> bool {
         match self.kind {
             Kind::JsonLines => {
@@ -244,7 +244,7 @@ impl Read {
         let shortened = self
             .limits
             .fit(|most| self.within(most.min(self.whole_size.max(most))), |shortened| &shortened.text);
-        // The table stays unchanged if the result would not be shorter.
+        // The original is kept if the capped table would not be shorter.
         match whole {
             Some(whole) if shortened.text.len() >= whole.len() || rows == 0 => as_it_is(whole),
             _ => shortened,
@@ -252,7 +252,7 @@ impl Read {
     }
 
     fn within(&self, most: usize) -> Shortened {
-        // The result may not be longer than the input either.
+        // The result must not be longer than the input either.
         let most = if self.whole.is_some() { most.min(self.whole_size) } else { most };
         let header = self.header_in(most / 4);
         let widest = self.total.and(self.capped_before);
@@ -273,8 +273,7 @@ impl Read {
             }
             Kind::Csv(delimiter) => {
                 let text = self.csv(&header, &rows);
-                // Empty fields of a record need room as well. With many columns, the marker may be a record of one
-                // field.
+                // Empty fields of a record need room, too. With many columns, the marker may be a record of one field.
                 let is_over = rows.is_empty() && self.limits.size(&text) > most;
                 if is_over { csv::record_of(&marker::of_text(widest), delimiter, 1) + "\n" } else { text }
             }
@@ -288,7 +287,7 @@ impl Read {
         Shortened { text, cuts }
     }
 
-    /// Returns the header, with its longest names cut if it exceeds `most`. Returns an empty one if there is no room.
+    /// Returns the header, with its longest names cut if it exceeds `most`. It is empty if there is no room.
     fn header_in(&self, most: usize) -> Cow<'_, str> {
         match (self.header.as_deref(), self.kind) {
             (Some(header), Kind::Csv(delimiter)) if self.limits.size(header) > most => {
@@ -298,12 +297,12 @@ impl Read {
         }
     }
 
-    /// Returns the number of rows that an earlier capping left out.
+    /// Returns the number of rows that an earlier capping omitted.
     fn omitted_before(&self) -> u64 {
         self.before.as_ref().map_or(0, |before| before.items)
     }
 
-    /// Returns the line that replaces the rows left out.
+    /// Returns the line that replaces omitted rows.
     fn marker(&self, left_out: LeftOut, rows: u64, behind: &str) -> String {
         match self.kind {
             Kind::JsonLines => {
@@ -319,7 +318,7 @@ impl Read {
         }
     }
 
-    /// Returns the header, the total of what is left out, and the rows with a marker at each gap.
+    /// Returns the header, the number of omitted rows, and the rows with a marker at each gap.
     fn csv(&self, header: &str, rows: &[Row<Arc<Kept>>]) -> String {
         let (mut body, mut left_out, mut after) = (String::new(), self.capped_before, LeftOut::default());
         let mut gap = |body: &mut String, before: LeftOut, after: LeftOut| {

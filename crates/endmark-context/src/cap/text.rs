@@ -1,4 +1,4 @@
-//! Caps texts and logs: keeps the head, the tail, and the error lines in between with their neighbours.
+//! Caps texts and logs: keeps the head, the tail, and the error lines between them with their neighbours.
 
 mod found;
 mod run;
@@ -13,14 +13,14 @@ use super::limits::{Keep, Limits};
 use super::lines::{Foreign, Lines};
 use super::marker::{self, LeftOut};
 
-/// Longest part of a line, in bytes, that is kept or left out as one.
+/// Longest part of a line, in bytes, that is kept or omitted as a unit.
 const LONGEST_PART_BYTES: usize = 4096;
-/// Shortest part, in bytes, that a long line is split into.
+/// Shortest part, in bytes, into which a long line is split.
 const SHORTEST_PART_BYTES: usize = 16;
-/// How often room that the markers did not need is returned to the text.
+/// How often unused room of the markers is returned to the text.
 const REFINEMENTS: usize = 3;
 
-/// Kind of lines in between that are worth keeping.
+/// Kind of lines between head and tail that are worth keeping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Landmarks {
     /// Lines that report errors.
@@ -45,7 +45,7 @@ impl Landmarks {
         }
     }
 
-    /// Number of lines on each side that are kept as well.
+    /// Number of lines on each side that are kept, too.
     fn neighbours(self) -> usize {
         match self {
             Self::Errors => 2,
@@ -54,7 +54,7 @@ impl Landmarks {
     }
 }
 
-/// Prefixes of the lines in a diff, by git or GNU diff, that name the changed files and places.
+/// Prefixes of diff lines, by git or GNU diff, that name the changed files and places.
 const DIFF_HEADS: [&str; 9] =
     ["diff ", "--- ", "+++ ", "@@ ", "rename ", "new file ", "deleted file ", "Binary files ", "Index: "];
 
@@ -70,10 +70,10 @@ pub(super) struct Text {
 struct Kept {
     limits: Limits,
     landmarks: Landmarks,
-    /// The first parts, as much as may be shown.
+    /// The first parts, up to the limit.
     head: Run,
     is_head_full: bool,
-    /// The last parts. Both runs together are at least as much as may be shown.
+    /// The last parts. Both runs together contain at least as much as may be shown.
     older: Run,
     newer: Run,
     found: Found,
@@ -82,7 +82,7 @@ struct Kept {
     total: LeftOut,
     bytes: u64,
     ends_line: bool,
-    /// Content of the marker in the first line, if the text was capped before.
+    /// The content of the marker in the first line, if the text was capped before.
     capped_before: Option<LeftOut>,
     /// Sum of the other markers.
     in_markers: LeftOut,
@@ -128,7 +128,7 @@ impl Text {
         self.lines.push(bytes, |part| kept.take(part))
     }
 
-    /// Returns the text within its limit, and the number of places that were not UTF-8.
+    /// Returns the text within its limit, and the number of replaced sequences that were not UTF-8.
     pub(super) fn finish(mut self) -> Result<(Shortened, u64), CapError> {
         let kept = &mut self.kept;
         self.lines.finish(|part| kept.take(part))?;
@@ -148,7 +148,7 @@ impl Kept {
         self.bytes += text.len() as u64;
         if self.count == 0 && self.capped_before.is_none() && marker.is_some() {
             self.capped_before = marker;
-            // It stays if the text stays unchanged.
+            // This line stays if the text is not capped.
             self.put(text, LeftOut::default(), false);
             return;
         }
@@ -180,7 +180,7 @@ impl Kept {
         Size { bytes: self.bytes, chars: self.total.chars }
     }
 
-    /// Returns what an earlier capping left out before the first line.
+    /// Returns the parts that an earlier capping omitted before the first line.
     fn hidden(&self) -> LeftOut {
         let before = self.capped_before.unwrap_or_default();
         LeftOut {
@@ -189,11 +189,11 @@ impl Kept {
         }
     }
 
-    /// Returns the text within `most`. The size of the markers is known only after they are written: room that was
-    /// reserved for them and not used goes to the text.
+    /// Returns the text within `most`. The size of the markers is known only after they are written, so unused room that
+    /// was reserved for them is returned to the text.
     fn within(&self, most: usize) -> Shortened {
         let mut best = self.with_reserve(most, 0);
-        // Markers between single lines may need more than was reserved, and more bytes than the whole text has.
+        // Markers between single lines may need more room than reserved, and more bytes than the whole text.
         let mut smaller = most;
         let fits = |shortened: &Shortened| {
             self.limits.size(&shortened.text) <= most && shortened.text.len() as u64 <= self.bytes
@@ -222,7 +222,7 @@ impl Kept {
         let first = marker + self.limits.way_to_read().len();
         let room = most.saturating_sub(first);
         let for_found = (most * self.landmarks.percent() / 100).min(room);
-        // Lines near an end are shown with it, and cost nothing.
+        // Lines next to the head or the tail are shown with it, and need no additional room.
         let (_, taken) = self.found.within(for_found, marker, 0..u64::MAX);
         let room = (room + spare).saturating_sub(taken + 2 * marker);
         let (head, tail) = match self.limits.keep {

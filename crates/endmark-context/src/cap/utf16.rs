@@ -1,4 +1,4 @@
-//! Decodes UTF-16 that arrives in chunks, by its byte order mark.
+//! Decodes UTF-16 with a byte order mark, in chunks.
 
 /// A decoder. It buffers at most one unit and a half.
 #[derive(Debug)]
@@ -10,11 +10,11 @@ pub(super) struct Utf16 {
 }
 
 impl Utf16 {
-    /// Returns the decoder for a value with this beginning, or `None` if the beginning is not a byte order mark of
+    /// Returns the decoder for a value with this beginning, or `None` if it does not begin with a byte order mark of
     /// UTF-16.
     pub(super) fn of(beginning: &[u8]) -> Option<Self> {
         let is_little_endian = match beginning {
-            // The mark of UTF-32 has the same prefix.
+            // The byte order mark of UTF-32 has the same prefix.
             [0xFF, 0xFE, 0, 0, ..] => return None,
             [0xFF, 0xFE, ..] => true,
             [0xFE, 0xFF, ..] => false,
@@ -38,7 +38,7 @@ impl Utf16 {
                 units.push(unit);
             }
         }
-        // The other half of the pair may still arrive.
+        // The other half of the surrogate pair may follow in the next chunk.
         self.high = units.pop_if(|unit| (0xD800..0xDC00).contains(unit));
         String::from_utf16_lossy(&units)
     }

@@ -1,5 +1,6 @@
-//! Finds what an agent may need again from a turn (CX-4), by its shape and its location instead of the words of one
-//! system.
+//! Finds the values in a turn that an agent may need again (CX-4).
+//!
+//! It recognises them by shape and location, independent of the words of a particular system.
 
 mod call;
 mod shape;
@@ -19,7 +20,7 @@ pub(crate) use text::{clipped, exact, is_error_line};
 /// Kind of an anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AnchorKind {
-    /// A line of the user: a wish, a constraint or a decision.
+    /// A line of the user: a request, a constraint or a decision.
     Said,
     /// An open step of a plan.
     Todo,
@@ -33,28 +34,28 @@ pub enum AnchorKind {
     File,
     /// A URL.
     Url,
-    /// An id, a name or a date: a value that is useful only if exact.
+    /// An id, a name or a date, which is useful only if it is exact.
     Identifier,
     /// A number.
     Number,
-    /// A statement or thought of the model. It is in the narrative.
+    /// A statement or thought of the model, which is in the narrative.
     Conclusion,
-    /// A call of which only its name, its ending and the number of similar calls remain.
+    /// A call of which only the name, the ending and the number of similar calls are kept.
     GroupedCall,
 }
 
-/// One value or line to be kept.
+/// A value or line to keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Anchor<'a> {
     pub(crate) kind: AnchorKind,
-    /// Its field or its call. Empty if there is neither.
+    /// Its field or call; empty without either.
     pub(crate) key: Cow<'a, str>,
     pub(crate) value: Cow<'a, str>,
     pub(crate) place: Source,
 }
 
 impl Anchor<'_> {
-    /// Returns the anchor without a borrow of the text in which it was found.
+    /// Returns an owned copy of the anchor.
     pub(crate) fn into_owned(self) -> Anchor<'static> {
         let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
         Anchor { kind: self.kind, key: owned(self.key), value: owned(self.value), place: self.place }

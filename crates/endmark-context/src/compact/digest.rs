@@ -1,5 +1,4 @@
-//! Shortens a result if results among the newest turns must give way (CX-1), to its values by name, or to its first
-//! and last lines.
+//! Shortens a result among the newest turns (CX-1) to its values by name, or to its first and last lines.
 
 use std::collections::HashSet;
 
@@ -12,8 +11,8 @@ use super::summary::value_lines;
 const BEGINS: &str = "[Endmark: shortened from ";
 const ENDS: &str = " tokens]";
 
-/// Returns a result's text within about `room` tokens. Returns `None` if it fits already, was shortened before, or
-/// would not become smaller.
+/// Returns a result's text in about `room` tokens. Returns `None` if it already fits, was shortened before, or would
+/// not become smaller.
 pub(super) fn shortened(
     text: &str,
     tokens: u64,
@@ -38,7 +37,7 @@ pub(super) fn shortened(
     let body = if is_tree {
         value_lines(ledger.bounded(within(room), relevance, count).into_iter())
     } else {
-        // Half of the room is for the beginning and the end, half for the exact values between them.
+        // Half of the room is for the first and last lines, the other half for exact values between them.
         let ends = first_and_last(text, room / 2, count);
         let values = value_lines(ledger.bounded(within(room - room / 2), relevance, count).into_iter());
         format!("{ends}\n{values}")
@@ -47,7 +46,7 @@ pub(super) fn shortened(
     (count(&short) < tokens).then_some(short)
 }
 
-/// Returns as many first and last lines of a text as fit, with a marker where lines are left out.
+/// Returns as many first and last lines of a text as fit, with a marker for omitted lines.
 fn first_and_last(text: &str, room: u64, count: Count) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let (mut first, mut last, mut left) = (0, 0, room);

@@ -1,11 +1,11 @@
-//! Groups calls by name and ending, for a summary that has no room for each of them (CX-2).
+//! Groups calls by name and ending, for a summary without room for each call (CX-2).
 
 use std::collections::BTreeMap;
 
 use super::anchors::is_error_line;
 use super::policy::Count;
 
-/// Prefix of the line for steps without a line of their own.
+/// Prefix of the line for steps that have no line of their own.
 const BEGINS: &str = "(earlier steps are left out";
 const CALLS: &str = "; calls among them: ";
 const ENDS: char = ')';
@@ -28,7 +28,7 @@ pub(super) struct LeftOutLine {
 }
 
 impl CallGroups {
-    /// Reads the line of a summary. Returns `None` if it is another line.
+    /// Parses the line of a summary. Returns `None` for any other line.
     pub(super) fn read(line: &str) -> Option<Self> {
         let rest = line.strip_prefix(BEGINS)?.strip_suffix(ENDS)?;
         let mut groups = Self::default();
@@ -42,7 +42,7 @@ impl CallGroups {
         Some(groups)
     }
 
-    /// Adds a call as the narrative describes it, `times` times.
+    /// Adds a call in the form of the narrative, `times` times.
     pub(super) fn add_call(&mut self, call: &str, outcome: &str, times: u64) {
         let name = call.split('(').next().unwrap_or_default().replace(SEPARATOR, " ");
         self.add(&format!("{name}{ARROW}{}", ending(outcome)), times);
@@ -64,7 +64,7 @@ impl CallGroups {
         self.0.values().fold(0, |sum, times| sum.saturating_add(*times))
     }
 
-    /// Returns the line with the largest groups that fit into this room.
+    /// Returns the line with as many of the largest groups as fit.
     pub(super) fn line(&self, room: u64, count: Count) -> LeftOutLine {
         let mut groups: Vec<(&String, u64)> = self.0.iter().map(|(label, times)| (label, *times)).collect();
         groups.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
@@ -86,7 +86,7 @@ impl CallGroups {
     }
 }
 
-/// Returns how a call ended, without the words in which calls of one ending differ.
+/// Returns how a call ended, without details that differ between calls.
 fn ending(outcome: &str) -> &str {
     let head = outcome.split(": ").next().unwrap_or_default();
     let is_status = head.strip_prefix("exit ").is_some_and(|code| code.parse::<i64>().is_ok());

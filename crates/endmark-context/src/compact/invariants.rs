@@ -9,9 +9,9 @@ pub enum Violation {
     OrphanResult(Place),
     /// A call without its result.
     OrphanCall(Place),
-    /// Only some of the turns that must stay or go together have stayed. This is the first of them.
+    /// Of turns that must stay or be dropped together, only some have stayed. This is the first of them.
     Parted(usize),
-    /// The results of this turn's calls do not follow it as the provider requires.
+    /// The results of this turn's calls do not follow the turn as the provider requires.
     Order(usize),
     /// The first turn is not a user turn, although it was before.
     UserFirst,
@@ -19,7 +19,7 @@ pub enum Violation {
     FirstUser,
     /// The newest user message was changed or dropped.
     NewestUser,
-    /// This turn has signed or encrypted reasoning, and another part of it was dropped.
+    /// This turn has signed or encrypted reasoning, but another part of the turn was dropped.
     Sealed(usize),
 }
 
@@ -70,7 +70,7 @@ fn begins_with_user(conversation: &Conversation<'_>) -> bool {
     first.is_none_or(|turn| matches!(turn.role, Role::User))
 }
 
-/// Whether the results of a turn's calls follow it directly, before anything else.
+/// Whether the results of a turn's calls follow directly after the turn.
 fn is_answered(conversation: &Conversation<'_>, pairs: &Pairs, turn: usize) -> bool {
     let places =
         |turn: usize| (0..conversation.turns[turn].parts.len()).map(move |part| Place { turn, part });
@@ -100,7 +100,7 @@ fn is_answered(conversation: &Conversation<'_>, pairs: &Pairs, turn: usize) -> b
     false
 }
 
-/// Returns the kept turns with a sealed part from which a part was dropped.
+/// Returns the kept turns with sealed reasoning that have lost another part.
 fn broken_seals(before: &Conversation<'_>, changes: &Changes) -> Vec<Violation> {
     let is_sealed = |part: &Part<'_>| matches!(part.content, Content::Reasoning { sealed: true, .. });
     let kept = before.turns.iter().enumerate().filter(|(turn, _)| !changes.drops_turn(*turn));

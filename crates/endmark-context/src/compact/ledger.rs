@@ -1,6 +1,6 @@
-//! The ledger (CX-4): merged anchors, each with the evidence for keeping it, within a token limit.
+//! The ledger (CX-4): merged anchors within a token limit, each with the evidence for its usefulness.
 //!
-//! A further compaction starts from the ledger of the last summary, so that no summary is made of a summary.
+//! A further compaction starts from the ledger of the last summary, so a summary is never summarised again.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -11,7 +11,7 @@ use super::anchors::{Anchor, AnchorKind, Shape, Source, is_strange, shape_of};
 use super::policy::Count;
 use super::relevance::Relevance;
 
-/// Words in a user's line that limit what may be done.
+/// Words in a user's line that restrict what the agent may do.
 const CONSTRAINT_WORDS: [&str; 12] = [
     "must", "never", "only", "don't", "do not", "always", "not ", "without", "at least", "at most", "no ",
     "should",
@@ -23,14 +23,14 @@ const ID_NAMES: [&str; 10] = ["id", "ids", "number", "code", "key", "ref", "uuid
 /// Largest share of the ledger's room for lines of the user, in tenths.
 const SAID_TENTHS: u64 = 3;
 
-/// Values under one name that nothing has referred to lose worth beyond this number: they are timestamps and trace
+/// If a name has more values than this that nothing refers to, they become less valuable: they are timestamps or trace
 /// ids of a log.
 const BULK: u64 = 64;
 
 /// A date has at least this many bytes; a time of day has fewer.
 const DAY_BYTES: usize = 10;
 
-/// Half-life, in turns, of the 80 percent of its worth that an anchor loses if it is not mentioned again.
+/// Half-life in turns of the 80 percent of an anchor's value that it loses if it is not mentioned again.
 const HALF_LIFE_TURNS: f64 = 24.0;
 
 /// The merged anchors of turns.
@@ -42,7 +42,7 @@ pub(super) struct Ledger<'l> {
     tokens: u64,
 }
 
-/// An anchor with the evidence for keeping it.
+/// An anchor with the evidence for its usefulness.
 #[derive(Debug, Clone)]
 pub(super) struct Entry<'l> {
     pub(super) kind: AnchorKind,
@@ -60,7 +60,7 @@ pub(super) struct Entry<'l> {
     is_gone: bool,
 }
 
-/// Entries with the same text and the same group are merged.
+/// Entries with the same text and group are merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Group {
     Value,
@@ -79,7 +79,7 @@ impl<'l> Ledger<'l> {
     pub(super) fn absorb(&mut self, anchors: &'l [Anchor<'_>], turn: usize, count: Count) {
         let plans = anchors.iter().any(is_of_plan);
         if plans {
-            // A plan replaces the previous one as a whole.
+            // A plan replaces the previous plan as a whole.
             for entry in self.entries.iter_mut().filter(|entry| entry.kind == AnchorKind::Todo) {
                 entry.is_gone = true;
             }
@@ -138,7 +138,7 @@ impl<'l> Ledger<'l> {
         self.tokens
     }
 
-    /// Removes the values that can be read elsewhere.
+    /// Removes values that are visible elsewhere.
     pub(super) fn forget(&mut self, visible: &HashSet<String>) {
         for entry in self.entries.iter_mut().filter(|entry| group(entry.kind) == Group::Value) {
             if !entry.is_gone && visible.contains(entry.value.as_ref()) {
@@ -153,7 +153,7 @@ impl<'l> Ledger<'l> {
         self.entries.iter().filter(|entry| !entry.is_gone)
     }
 
-    /// Returns the entries with the highest worth for their tokens within this room, in the order in which they came.
+    /// Returns the entries with the highest value per token within this room, in their original order.
     pub(super) fn bounded(&self, room: Room<'_>, relevance: &Relevance, count: Count) -> Vec<&Entry<'l>> {
         let mut of_key: HashMap<(&str, AnchorKind), u64> = HashMap::new();
         for entry in self.entries().filter(|entry| entry.is_only_seen()) {
@@ -193,7 +193,7 @@ impl<'l> Ledger<'l> {
             left_for_said -= if is_said { cost } else { 0 };
             left_for_values -= if is_value { cost } else { 0 };
             match group(entry.kind) {
-                // A value that costs nothing is in the narrative, which does not write its key.
+                // A value without cost is in the narrative, which does not write its key.
                 Group::Value => cost > 0 && keys.insert(entry.key.as_ref()),
                 Group::Line(kind) => sections.insert(kind),
             };
@@ -204,7 +204,7 @@ impl<'l> Ledger<'l> {
     }
 }
 
-/// Returns a text as the ledger stores it: without the quotation marks that a summary puts around values.
+/// Returns a text in the form of the ledger: without the quotation marks that a summary puts around values.
 pub(super) fn in_ledger(text: Cow<'_, str>) -> Cow<'_, str> {
     if text.contains('"') { Cow::Owned(text.replace('"', "'")) } else { text }
 }
@@ -221,30 +221,30 @@ fn as_float(number: u64) -> f64 {
 /// Values that another part of a summary contains.
 pub(super) type ToldAnchors<'t> = HashSet<(AnchorKind, Cow<'t, str>)>;
 
-/// Room of a ledger, in tokens.
+/// The token limits of a ledger.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room<'r> {
-    /// For all entries.
+    /// For all entries together.
     pub(super) all: u64,
-    /// For values and errors among them.
+    /// For values and errors.
     pub(super) values: u64,
-    /// Anchors in the narrative, which cost nothing.
+    /// Anchors in the narrative, which cost no tokens here.
     pub(super) is_told: &'r ToldAnchors<'r>,
 }
 
 impl Entry<'_> {
-    /// Whether the narrative contains it.
+    /// Whether the narrative contains the entry.
     pub(super) fn is_told(&self, told: &ToldAnchors<'_>) -> bool {
         let said = if self.kind == AnchorKind::Command { &self.key } else { &self.value };
         told.contains(&(self.kind, Cow::Borrowed(said.as_ref())))
     }
 
-    /// Whether it appeared only in results, so that nothing has referred to it.
+    /// Whether the value appeared only in results, so that nothing has referred to it.
     fn is_only_seen(&self) -> bool {
         self.in_arguments == 0 && self.by_assistant == 0 && !self.by_user && group(self.kind) == Group::Value
     }
 
-    /// Returns the estimated need for the entry, without a unit.
+    /// Returns the estimated usefulness of the entry, without a unit.
     fn worth(&self, relevance: &Relevance) -> f64 {
         let is_constraint = self.kind == AnchorKind::Said && self.is_constraint();
         let base = match self.kind {
@@ -257,12 +257,12 @@ impl Entry<'_> {
             AnchorKind::Command => 4.0,
             AnchorKind::File => 14.0,
             AnchorKind::Identifier => match shape_of(&self.value) {
-                // Joined words without a digit are one of a few values that a field may have.
+                // Joined words without a digit are usually one of a few values that a field may have.
                 Shape::Identifier if self.value.bytes().any(|byte| byte.is_ascii_digit() || byte == b'@') => {
                     16.0
                 }
                 Shape::Identifier if self.value.bytes().all(|byte| byte.is_ascii_uppercase()) => 16.0,
-                // A time of day occurs with many things, a date with few.
+                // The same time of day occurs with many things, the same date with few.
                 Shape::Date if self.value.len() < DAY_BYTES => 3.0,
                 Shape::Date => 16.0,
                 Shape::Word if is_strange(&self.value, 4) => 16.0,
@@ -282,7 +282,7 @@ impl Entry<'_> {
             * (1.0 + 0.3 * f64::from(self.by_assistant.min(4)))
             * (1.0 + 0.1 * f64::from(self.in_results.min(4)));
         let age = as_float(relevance.turns.saturating_sub(self.last) as u64);
-        // A constraint of the user holds until the user withdraws it, however long it is not mentioned (CX-3).
+        // A constraint applies until the user withdraws it, even if it is not mentioned again (CX-3).
         let fade = if is_constraint { 1.0 } else { 0.2 + 0.8 * (-age / HALF_LIFE_TURNS).exp2() };
         base * factor * fade
     }

@@ -1,4 +1,4 @@
-//! The narrative in order: one line for each text, and one for each call (CX-1, CX-2).
+//! The narrative: one line for each text and each call, in order (CX-1, CX-2).
 
 use super::anchors::{Anchor, AnchorKind, Source, clipped, described, outcome};
 use super::policy::Mode;
@@ -9,7 +9,7 @@ const MAX_SAID_CHARS: usize = 400;
 /// Separates a call from its outcome.
 const ARROW: &str = " → ";
 
-/// The wording of lines: as sentences, or as a list.
+/// The wording of lines, as sentences or as a list.
 #[derive(Debug, Clone, Copy)]
 struct Style {
     user: &'static str,
@@ -78,7 +78,7 @@ pub(super) fn lines(
     turn.parts.iter().map(|part| &part.content).enumerate().filter_map(line).collect()
 }
 
-/// Returns the lines with consecutive duplicates merged: `(3 times)`.
+/// Returns the lines, with consecutive duplicates merged: `(3 times)`.
 pub(super) fn grouped(lines: impl Iterator<Item = String>) -> Vec<String> {
     let mut grouped: Vec<(String, usize)> = Vec::new();
     for line in lines {
@@ -91,7 +91,7 @@ pub(super) fn grouped(lines: impl Iterator<Item = String>) -> Vec<String> {
     grouped.into_iter().map(written).collect()
 }
 
-/// Returns a call's description, its outcome, and how often it occurred. Returns `None` for another line.
+/// Parses a call's description, its outcome, and how often it occurred. Returns `None` for another line.
 pub(super) fn call(line: &str) -> Option<(&str, &str, u64)> {
     let call = [SENTENCES, BULLETS].iter().find_map(|style| line.strip_prefix(style.call))?;
     let (call, outcome) = call.split_once(ARROW)?;
@@ -102,14 +102,14 @@ pub(super) fn call(line: &str) -> Option<(&str, &str, u64)> {
     })
 }
 
-/// Whether a line is a statement or thought of the assistant, and so a conclusion.
+/// Whether a line is a conclusion: a statement or thought of the assistant.
 pub(super) fn is_conclusion(line: &str) -> bool {
     [SENTENCES, BULLETS]
         .iter()
         .any(|style| line.starts_with(style.assistant) || line.starts_with(style.thought))
 }
 
-/// Returns the anchor in a line of an earlier summary.
+/// Parses the anchor in a line of an earlier summary.
 pub(super) fn read(line: &str) -> Option<Anchor<'_>> {
     for style in [SENTENCES, BULLETS] {
         if let Some(said) = line.strip_prefix(style.user) {

@@ -6,20 +6,20 @@ use super::sizes::Sizes;
 use super::summary::{self, Summary};
 use crate::conversation::{Content, Conversation, Pairs, Place, Role};
 
-/// Smallest limit to which a result is shortened, in tokens.
+/// Results are never shortened below this limit, in tokens.
 const MIN_RESULT_TOKENS: u64 = 90;
-/// Fewer turns stay before results are shortened below this limit, in tokens.
+/// Below this limit in tokens, fewer turns are kept instead of shortening results further.
 const COMFORTABLE_RESULT_TOKENS: u64 = 250;
-/// With a share: part of the budget that the ledger may claim before turns give way, in tenths. Turns that always
-/// stay are subtracted from the budget first.
+/// For compaction by share: the part of the budget that the ledger may use before turns are dropped, in tenths. Turns
+/// that always stay are first subtracted from the budget.
 pub(super) const LEDGER_TENTHS: u64 = 8;
-/// The same for compaction by size: values give way before the newest turns.
+/// The same for compaction by size, where values are dropped before the newest turns.
 pub(super) const VALUE_TENTHS: u64 = 2;
 
-/// Parts of a conversation that are fixed, whatever the budget is.
+/// Parts of a conversation that do not depend on the budget.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fixed {
-    /// Begin of the history, after the instructions.
+    /// The begin of the history, after the instructions.
     pub(super) head: usize,
     /// The first turn that may be condensed.
     pub(super) from: usize,
@@ -27,7 +27,7 @@ pub(super) struct Fixed {
     pub(super) pinned: BTreeSet<usize>,
     /// Earlier summaries, with their turns.
     pub(super) summaries: Vec<(usize, Summary)>,
-    /// For each turn, whether the kept tail may begin there.
+    /// For each turn: whether the kept tail may begin there.
     may_begin: Vec<bool>,
 }
 
@@ -43,11 +43,11 @@ impl Fixed {
         let head = turns.iter().take_while(|turn| turn.role == Role::System).count();
         let from = first_user.map_or(head, |first| (first + 1).max(head));
         let mut pinned: BTreeSet<usize> = newest_user.into_iter().collect();
-        // The first and the newest instructions stay, wherever they are.
+        // The first and the newest instructions stay, at any position.
         let system = |at: &usize| turns[*at].role == Role::System;
         pinned.extend((0..turns.len()).find(system));
         pinned.extend((0..turns.len()).rfind(system));
-        // Only the provider can read what it condensed itself.
+        // Only the provider can read its own condensed content.
         let is_compaction = |at: &usize| {
             let kinds = turns[*at].parts.iter();
             kinds.into_iter().any(
@@ -63,8 +63,8 @@ impl Fixed {
         Self { head, from, pinned, summaries, may_begin }
     }
 
-    /// Returns the nearest turn at or before this one where the kept tail may begin. It looks back `most_back` turns
-    /// at most: a very late result is no reason to keep everything since its call.
+    /// Returns the nearest turn, at or before this one, where the kept tail may begin. It looks back at most `most_back`
+    /// turns, because a very late result does not justify keeping everything since its call.
     pub(super) fn begin(&self, at: usize, most_back: usize) -> usize {
         let least = at.saturating_sub(most_back).max(self.from);
         (least..=at)
@@ -74,7 +74,7 @@ impl Fixed {
     }
 }
 
-/// Returns the summary in a turn that consists of one.
+/// Returns the summary in a turn that consists only of one.
 fn own(conversation: &Conversation<'_>, at: usize) -> Option<Summary> {
     let turn = conversation.turns.get(at)?;
     match turn.parts.as_slice() {
@@ -86,8 +86,8 @@ fn own(conversation: &Conversation<'_>, at: usize) -> Option<Summary> {
     }
 }
 
-/// Returns for every turn whether the kept tail may begin there. It may not separate a result from its call or from
-/// references that may be its call, nor reasoning from the turn after it.
+/// Returns for every turn whether the kept tail may begin there. The tail must not separate a result from its call
+/// (or from references that may be its call), or reasoning from the turn after it.
 fn may_begin(conversation: &Conversation<'_>, pairs: &Pairs) -> Vec<bool> {
     let turns = &conversation.turns;
     let mut parted = vec![0_i64; turns.len() + 2];
@@ -115,7 +115,7 @@ fn may_begin(conversation: &Conversation<'_>, pairs: &Pairs) -> Vec<bool> {
     begins.collect()
 }
 
-/// How a conversation is compacted.
+/// The plan of a compaction.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Plan {
     /// The first of the newest turns that stay.
@@ -131,15 +131,17 @@ pub(super) struct Planner<'p> {
     pub(super) conversation: &'p Conversation<'p>,
     pub(super) fixed: &'p Fixed,
     pub(super) sizes: &'p Sizes,
-    /// For each turn, the tokens of the anchors of all turns before it.
+    /// For each turn: the tokens of the anchors in all earlier turns.
     pub(super) anchors_before: &'p [u64],
     pub(super) budget: u64,
     pub(super) ledger_tenths: u64,
 }
 
 impl Planner<'_> {
-    /// Returns the first plan that fits. It tries the newest turns in full, then with shortened results, then fewer
-    /// turns, and last the open turn alone. At most `most` turns stay, and `most_back` more that belong to them.
+    /// Returns the first plan that fits.
+    ///
+    /// It tries the newest turns in full, then with shortened results, then fewer turns, and finally only the open turn. At
+    /// most `most` turns stay, and `most_back` earlier ones that belong to them.
     pub(super) fn plan(&self, most: usize, most_back: usize) -> Plan {
         let last = self.conversation.turns.len();
         let mut plan = Plan::default();
@@ -177,7 +179,7 @@ impl Planner<'_> {
         let available = self.budget.saturating_sub(kept - all);
         let comfortable: u64 = results.iter().map(|tokens| (*tokens).min(COMFORTABLE_RESULT_TOKENS)).sum();
         let fits = kept - all + claim + comfortable <= self.budget;
-        // If nothing else can give way, the summary and the results divide the rest by their sizes.
+        // If nothing else can be dropped, the summary and the results share the rest in proportion to their sizes.
         let claim = if fits { claim } else { claim.min(available * wanted / (wanted + all).max(1)) };
         let level = level(&results, available.saturating_sub(claim));
         Plan { tail, result_tokens: Some(level.max(MIN_RESULT_TOKENS)), fits }
@@ -188,7 +190,7 @@ impl Planner<'_> {
         (self.fixed.head..self.fixed.from).chain(self.fixed.pinned.iter().copied())
     }
 
-    /// Returns the results among the newest turns that can be shortened.
+    /// Returns the results among the newest turns that may be shortened.
     pub(super) fn results(&self, tail: usize) -> impl Iterator<Item = Place> {
         let turns = self.conversation.turns.iter().enumerate().skip(tail);
         turns.flat_map(|(turn, standing)| {
@@ -200,7 +202,7 @@ impl Planner<'_> {
     }
 }
 
-/// Returns the largest limit for each size so that all together are at most `room`.
+/// Returns the largest limit per item with which all items together need at most `room`.
 fn level(sizes: &[u64], room: u64) -> u64 {
     let mut sorted = sizes.to_vec();
     sorted.sort_unstable();

@@ -12,7 +12,7 @@ pub const EMERGENCY_TRIGGER_TOKENS: u64 = 850_000;
 /// Number of newest turns that stay in full.
 pub const KEEP_TURNS: usize = 10;
 
-/// Style of the summary.
+/// The style of the summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// The sliding window: a narrative in sentences (CX-1).
@@ -21,19 +21,19 @@ pub enum Mode {
     Emergency,
 }
 
-/// When a conversation is compacted, and to which size.
+/// The policy: when a conversation is compacted, and to which size.
 #[derive(Debug, Clone, Copy)]
 pub struct Policy {
-    /// The style of the summary, and what the trigger counts.
+    /// The style of the summary, which also determines what the trigger counts.
     pub mode: Mode,
-    /// Nothing is done below this many tokens: of the history in [`Mode::Window`], of the whole request in
-    /// [`Mode::Emergency`].
+    /// Smaller conversations are not compacted. [`Mode::Window`] counts the history, [`Mode::Emergency`] the whole
+    /// request.
     pub trigger_tokens: u64,
-    /// Most tokens of the history afterwards, as far as that can be reached.
+    /// Most tokens of the history after a compaction, if that can be reached.
     pub budget_tokens: u64,
-    /// Number of newest turns that stay in full. Fewer stay if the budget requires it.
+    /// Number of newest turns that stay in full; fewer if the budget requires it.
     pub keep_turns: usize,
-    /// Compacts to this share of the history's tokens (0 to 1) at any size, instead of by trigger and budget.
+    /// Compacts to this share of the history's tokens (0 to 1) regardless of its size, instead of by trigger and budget.
     pub keep_share: Option<f64>,
     /// Tokens of the request outside the conversation, such as tool definitions.
     pub fixed_tokens: u64,
@@ -65,7 +65,7 @@ impl Policy {
         }
     }
 
-    /// Returns the policy with this trigger and this budget. If only one is given, the other keeps its ratio to it.
+    /// Returns the policy with this trigger and budget. If only one is given, the other keeps its ratio to it.
     #[must_use]
     pub fn with_sizes(self, trigger: Option<u64>, budget: Option<u64>) -> Self {
         let trigger_tokens = match (trigger, budget) {

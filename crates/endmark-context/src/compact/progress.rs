@@ -1,12 +1,12 @@
-//! Stops attempts on a conversation that compaction does not shrink (CX-1).
+//! Stops further attempts on a conversation that compaction does not make smaller (CX-1).
 
 use super::MIN_GAIN_TENTHS;
 use super::receipt::{NotMade, Receipt};
 
-/// Number of attempts in a row without progress after which compaction stops.
+/// Compaction stops after this many attempts in a row without progress.
 const MAX_IN_VAIN: u8 = 3;
 
-/// Outcome of the attempts to compact one conversation as it grew.
+/// The outcome of attempts to compact a growing conversation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Progress {
     in_vain: u8,
@@ -17,12 +17,12 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Returns why compaction has stopped, after the newest attempts failed.
+    /// Returns the reason if the newest attempts failed, so that compaction has stopped.
     pub fn stopped(&self) -> Option<NotMade> {
         self.why.filter(|_| self.in_vain >= MAX_IN_VAIN)
     }
 
-    /// Records that a planned compaction could not be carried out: another attempt would fail the same way.
+    /// Records that a planned compaction could not be applied, so that another attempt would fail, too.
     pub fn fail(&mut self, receipt: &Receipt) {
         *self = Self {
             in_vain: MAX_IN_VAIN,
@@ -32,8 +32,10 @@ impl Progress {
         };
     }
 
-    /// Like [`Self::stopped`], for a history of `tokens` tokens. Attempts resume once new turns are a fifth of the
-    /// history. They also resume once the history first exceeds the budget, since more gives way then.
+    /// Like [`Self::stopped`], for a history of `tokens` tokens.
+    ///
+    /// Attempts resume when new turns make up a fifth of the history. They also resume when the history first exceeds the
+    /// budget, because more may be dropped then.
     pub(super) fn stops(&self, tokens: u64, budget: u64) -> Option<NotMade> {
         let has_grown = tokens * (10 - MIN_GAIN_TENTHS) >= self.tokens * 10;
         let is_newly_over = tokens > budget && !self.was_over_budget;

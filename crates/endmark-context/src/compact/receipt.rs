@@ -1,4 +1,4 @@
-//! The report of a compaction about itself (CX-4).
+//! The report of a compaction (CX-4).
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::conversation::{Content, Conversation};
 /// What was done, with sizes before and after.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Receipt {
-    /// Why nothing was done. `None` if something was.
+    /// Why nothing was done; `None` if something was done.
     pub not_made: Option<NotMade>,
     /// Estimated tokens of the history before.
     pub tokens_before: u64,
@@ -20,22 +20,22 @@ pub struct Receipt {
     pub dropped: BTreeMap<&'static str, u64>,
     /// Number of shortened results in the turns that stay.
     pub shortened_results: u64,
-    /// Whether the result exceeds the budget, although everything gave way that may.
+    /// Whether the result exceeds the budget, although everything removable was removed.
     pub is_over_budget: bool,
-    /// Number of anchors in the condensed turns, and how many of them are kept, by kind.
+    /// Number of anchors in the condensed turns and of those that are kept, by kind.
     pub anchors: BTreeMap<AnchorKind, (u64, u64)>,
 }
 
-/// Why a conversation stays unchanged.
+/// Why a conversation is unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NotMade {
     /// The history is too small.
     BelowTrigger,
     /// All turns must stay.
     NothingToCondense,
-    /// The history would hardly become smaller.
+    /// The history would become only slightly smaller.
     TooLittleGain,
-    /// The compaction cannot be written into the request, which is an internal error.
+    /// The compaction cannot be written into the request. This is an internal error.
     NotWritten,
 }
 
@@ -109,7 +109,7 @@ fn name(content: &Content<'_>) -> &'static str {
     }
 }
 
-/// Returns the number of anchors, and how many of them are kept, by kind.
+/// Returns the number of anchors, and of those that are kept, by kind.
 pub(super) fn anchors(
     ledger: &Ledger<'_>,
     conclusions: u64,

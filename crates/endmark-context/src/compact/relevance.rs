@@ -1,17 +1,17 @@
-//! The current topics of a conversation. Values that belong to them are kept before others (CX-4).
+//! Finds the current topics of a conversation. Values that belong to them are kept first (CX-4).
 
 use std::collections::HashSet;
 
 use super::anchors;
 use crate::conversation::{Conversation, Role};
 
-/// Shorter words do not indicate a topic.
+/// Shorter words say nothing about a topic.
 const MIN_WORD_CHARS: usize = 4;
 
-/// Evidence for keeping the values under a name.
+/// Evidence that the values of a name are useful.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Relevance {
-    /// Argument names of earlier calls. Values under the same names in results are likely to become arguments.
+    /// Argument names of earlier calls. Values of the same name in results will probably become arguments.
     arguments: HashSet<String>,
     /// Words of the first and the newest request, and of the model's newest text.
     topics: HashSet<String>,
@@ -31,18 +31,18 @@ impl Relevance {
         Self { arguments: anchors::argument_names(conversation), topics, turns: turns.len() }
     }
 
-    /// Whether calls had arguments of this name.
+    /// Whether calls had arguments with this name.
     pub(super) fn is_argument(&self, name: &str) -> bool {
         self.arguments.contains(name)
     }
 
-    /// Whether a word of this name occurs in the topics.
+    /// Whether a word of this name belongs to the topics.
     pub(super) fn is_topic(&self, name: &str) -> bool {
         words_of(name).any(|word| self.topics.contains(&word))
     }
 }
 
-/// Returns the words of a text or a name, in lower case and without a plural `s`.
+/// Returns the lower-case words of a text or a name, without a plural `s`.
 fn words_of(text: &str) -> impl Iterator<Item = String> {
     let words = text.split(|character: char| !character.is_alphabetic());
     words.filter(|word| word.chars().nth(MIN_WORD_CHARS - 1).is_some()).map(|word| {

@@ -1,20 +1,20 @@
-//! Repairs the turns that stay: every call has its result where the provider requires it (CX-3).
+//! Repairs the turns that stay, so that every call has its result where the provider requires it (CX-3).
 
 use std::collections::BTreeSet;
 
 use crate::conversation::{Content, Conversation, Edit, Message, NewResult, Pairs, Place, TurnsOfResults};
 
-/// Text of a placeholder for a result that never came.
+/// Text of the placeholder for a missing result.
 const ABSENT: &str = "No result was recorded for this call.";
-/// Most bytes that a format puts around the placeholder when it writes it as an error.
+/// Most bytes that a format adds around the placeholder when it writes an error.
 const AROUND_BYTES: usize = 40;
 
-/// Whether a result is a placeholder of our own, in the wording of any format.
+/// Whether a result is our own placeholder, in the wording of any format.
 pub(super) fn is_absent(text: &str) -> bool {
     text.len() <= ABSENT.len() + AROUND_BYTES && text.contains(ABSENT)
 }
 
-/// Returns the edits that repair the turns that stay. `stays` holds for each turn whether it does.
+/// Returns the edits that repair the turns that stay. `stays` states this for each turn.
 pub(super) fn edits(conversation: &Conversation<'_>, pairs: &Pairs, stays: &[bool]) -> Vec<Edit> {
     let is_kept = |turn: usize| stays.get(turn).copied().unwrap_or(false);
     let mut edits = Vec::new();
@@ -64,7 +64,7 @@ pub(super) fn edits(conversation: &Conversation<'_>, pairs: &Pairs, stays: &[boo
     edits
 }
 
-/// Returns the calls without a result that no text can answer, and those that a text can answer.
+/// Returns the calls without a result: those that no text can answer, and those that a text can answer.
 fn unanswered(
     conversation: &Conversation<'_>,
     pairs: &Pairs,
@@ -82,7 +82,7 @@ fn unanswered(
     (places(unanswerable), places(answerable))
 }
 
-/// Returns the dropped calls, and the reasoning before them that led to nothing else.
+/// Returns the calls to drop, and the reasoning before them that only led to these calls.
 fn dropped_with(
     conversation: &Conversation<'_>,
     calls: &BTreeSet<Place>,
@@ -100,7 +100,7 @@ fn dropped_with(
     dropped
 }
 
-/// Whether the results of a turn's calls follow it as the provider requires.
+/// Whether the results of a turn's calls follow the turn as the provider requires.
 fn stands_right(
     conversation: &Conversation<'_>,
     turn: usize,

@@ -7,8 +7,8 @@ use crate::conversation::{Content, Conversation, Part, Place, Turn};
 
 /// Tokens of a message in addition to its parts.
 pub(super) const TURN_TOKENS: u64 = 4;
-/// Tokens of an image or a page, whatever its bytes: Anthropic's figure for its largest image. Other providers charge
-/// less.
+/// Tokens of an image or a page, regardless of its bytes: Anthropic's figure for its largest image. Other providers
+/// charge less.
 pub(super) const MEDIA_TOKENS: u64 = 1_600;
 
 /// Tokens of every part and turn of a conversation.
@@ -23,7 +23,7 @@ impl Sizes {
         Self::known(conversation, |_, turn| sizes_of(turn, count))
     }
 
-    /// Uses known sizes of each turn, by its position, from earlier calls of [`sizes_of`].
+    /// Uses known sizes of each turn, by position, from earlier calls of [`sizes_of`].
     pub fn known(
         conversation: &Conversation<'_>,
         mut sizes: impl FnMut(usize, &Turn<'_>) -> Arc<[u64]>,
@@ -39,7 +39,7 @@ impl Sizes {
         self.parts.get(turn).map_or(0, |parts| parts.iter().sum::<u64>() + TURN_TOKENS)
     }
 
-    /// Returns the tokens of all turns from this one on.
+    /// Returns the tokens of this turn and all later ones.
     pub(super) fn from(&self, turn: usize) -> u64 {
         (turn..self.parts.len()).map(|turn| self.turn(turn)).sum()
     }
@@ -50,7 +50,7 @@ pub fn sizes_of(turn: &Turn<'_>, count: Count) -> Arc<[u64]> {
     turn.parts.iter().map(|part| part_tokens(part, count)).collect()
 }
 
-/// Parts that are the provider's own or unknown count as 0: their bytes do not indicate their tokens.
+/// Opaque and unknown parts count as 0, because their bytes do not indicate their tokens.
 fn part_tokens(part: &Part<'_>, count: Count) -> u64 {
     match &part.content {
         Content::Text(text) | Content::Reasoning { text, .. } => count(text),

@@ -1,6 +1,6 @@
-//! The message that replaces the condensed turns.
+//! The message that replaces condensed turns.
 //!
-//! It is written here, and read again when its conversation has grown (CX-4).
+//! This module writes the message, and parses it when the conversation is compacted again (CX-4).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -35,19 +35,19 @@ const ARROW: &str = " → ";
 /// The contents of a summary message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Summary {
-    /// Number of messages that it replaces.
+    /// Number of replaced messages.
     pub(super) messages: u64,
-    /// Number of tokens that it replaces.
+    /// Number of replaced tokens.
     pub(super) tokens: u64,
     /// The narrative.
     pub(super) lines: Vec<String>,
     /// The grouped calls.
     pub(super) earlier_calls: CallGroups,
-    /// The anchors that it keeps.
+    /// The anchors in the summary.
     pub(super) anchors: Vec<Anchor<'static>>,
 }
 
-/// Reads a summary of our own. Returns `None` if the text is not one.
+/// Parses our own summary. Returns `None` for any other text.
 pub(super) fn read(text: &str) -> Option<Summary> {
     let (head, body) = text.split_once('\n').unwrap_or((text, ""));
     let (messages, rest) = head.strip_prefix(BEGINS)?.split_once(MESSAGES)?;
@@ -84,7 +84,7 @@ fn item(kind: AnchorKind, line: &str) -> Option<Anchor<'static>> {
     Some(Anchor { kind, key: key.into(), value: value.into(), place: Source::Ledger }.into_owned())
 }
 
-/// Returns an anchor, and for a call also the values in it: the summary writes them only there.
+/// Returns an anchor, and for a call also the values in it, because the summary writes them only there.
 fn with_values(anchor: &Anchor<'_>) -> Vec<Anchor<'static>> {
     let mut anchors = vec![anchor.clone()];
     if anchor.kind == AnchorKind::Command {
@@ -114,7 +114,7 @@ fn values_in(line: &str) -> Vec<Anchor<'static>> {
     values.map(anchor).collect()
 }
 
-/// Returns a value as written among others: in quotation marks if it contains white space.
+/// Returns a value in its written form: in quotation marks if it contains white space.
 fn value(entry: &Entry<'_>) -> String {
     if entry.value.contains(char::is_whitespace) {
         format!("\"{}\"", entry.value)
@@ -129,12 +129,12 @@ pub(super) struct Draft<'d> {
     pub(super) messages: u64,
     pub(super) tokens: u64,
     pub(super) lines: &'d [String],
-    /// The calls that earlier summaries have grouped already.
+    /// The calls that earlier summaries have already grouped.
     pub(super) earlier_calls: CallGroups,
     pub(super) ledger: &'d Ledger<'d>,
     pub(super) relevance: &'d Relevance,
-    /// Most tokens for values; they also get at most a quarter of the room, and the narrative has priority. Without
-    /// it, values have priority.
+    /// Most tokens for values. They also get at most a quarter of the room, and the narrative has priority. If this is
+    /// `None`, values have priority.
     pub(super) most_value_tokens: Option<u64>,
 }
 
@@ -143,27 +143,27 @@ pub(super) struct Draft<'d> {
 pub(super) struct Written {
     pub(super) text: String,
     pub(super) tokens: u64,
-    /// Number of anchors that it keeps, by kind.
+    /// Number of anchors in the summary, by kind.
     pub(super) kept: BTreeMap<AnchorKind, u64>,
     /// Number of calls without a line of their own.
     pub(super) calls_left_out: u64,
 }
 
-/// Values get at most one part in this many of the room if the narrative has priority.
+/// If the narrative has priority, values get at most the room divided by this number.
 const VALUES_ONE_IN: u64 = 4;
 
-/// The whole narrative is kept, however much room the values want, if it needs at most one part in this many of the
-/// room.
+/// If the narrative needs at most the room divided by this number, it is kept completely, however many values there
+/// are.
 const STORY_ONE_IN: u64 = 4;
 
-/// The line for omitted steps gets at most one part in this many of the narrative's room.
+/// The line for omitted steps gets at most the narrative's room divided by this number.
 const GROUPS_ONE_IN: u64 = 4;
 
-/// How often the room is corrected, because the tokens of the pieces do not add up to those of the whole.
+/// How often the room is corrected, because token counts of pieces do not add up to that of the whole.
 const ROOM_CORRECTIONS: usize = 4;
 
 impl Draft<'_> {
-    /// Writes the summary within this room. The narrative is shortened first, from its oldest line on, then the
+    /// Writes the summary within this room. The narrative is shortened first, starting with its oldest line, then the
     /// ledger.
     pub(super) fn write(&self, room: u64, count: Count) -> Written {
         let mut aim = room;
@@ -190,7 +190,7 @@ impl Draft<'_> {
         }
         let mut lines = self.newest(left, count);
         let for_groups = left / GROUPS_ONE_IN;
-        // Lines that are dropped for the groups make the groups a little longer.
+        // Dropping lines for the groups makes the groups slightly longer.
         let for_groups = for_groups.min(self.left_out(lines, &[], for_groups, count).1.tokens * 5 / 4);
         if for_groups > 0 {
             lines = self.newest(left - for_groups, count);
@@ -218,7 +218,7 @@ impl Draft<'_> {
         Written { tokens: count(&text), text, kept, calls_left_out }
     }
 
-    /// Returns the newest lines that fit into this room.
+    /// Returns as many of the newest lines as fit into this room.
     fn newest(&self, room: u64, count: Count) -> &[String] {
         let mut left = room;
         let fits = |line: &&String| {
@@ -232,8 +232,8 @@ impl Draft<'_> {
         &self.lines[self.lines.len() - fitting..]
     }
 
-    /// Returns the number of calls that neither these lines nor these entries contain, and the line for their groups.
-    /// The line is empty if nothing is omitted.
+    /// Returns the number of calls that are missing from these lines and entries, and the line for their groups. The line
+    /// is empty if nothing is omitted.
     fn left_out(
         &self,
         lines: &[String],
@@ -257,7 +257,7 @@ impl Draft<'_> {
     }
 }
 
-/// Returns the anchors that the lines contain, with the values in their calls.
+/// Returns the anchors in these lines, with the values in their calls.
 fn told_anchors(lines: &[String]) -> ToldAnchors<'static> {
     let anchors = lines.iter().filter_map(|line| narrative::read(line));
     anchors.flat_map(|anchor| with_values(&anchor)).map(told).collect()
@@ -292,7 +292,7 @@ fn write_entries(text: &mut String, entries: &[&Entry<'_>], is_told: &ToldAnchor
     }
 }
 
-/// Returns the values, one line for each key, in the order in which the keys came.
+/// Returns the values, one line per key, in the order of the first occurrence of each key.
 pub(super) fn value_lines<'e>(entries: impl Iterator<Item = &'e Entry<'e>>) -> String {
     let mut order: Vec<&str> = Vec::new();
     let mut by_key: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -355,7 +355,7 @@ mod tests {
         assert!(draft.write(60, count).tokens <= 60);
     }
 
-    /// A value in a kept call is written only there, and becomes an anchor again when the summary is read.
+    /// A value in a kept call is written only there. It becomes an anchor again when the summary is parsed.
     #[test]
     fn values_of_kept_calls_are_written_once() {
         let anchors = [

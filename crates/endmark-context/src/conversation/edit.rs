@@ -11,7 +11,7 @@ use super::{Content, Conversation, Part, Place, Role, ToolResult, Turn, TurnsOfR
 pub enum Edit {
     /// Drops a turn.
     DropTurn(usize),
-    /// Drops a part. A turn is dropped if all its parts are.
+    /// Drops a part. If all parts of a turn are dropped, the turn is dropped.
     DropPart(Place),
     /// Replaces a text or the text of a result.
     SetText {
@@ -48,9 +48,9 @@ pub enum Message {
 /// A result in a message to insert.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NewResult {
-    /// An existing result, which moves here.
+    /// An existing result that is moved to the message.
     Moved(Place),
-    /// A placeholder for a result that never came.
+    /// A placeholder for a missing result.
     Absent {
         /// The call that it answers.
         call: Place,
@@ -59,21 +59,21 @@ pub enum NewResult {
     },
 }
 
-/// An edit that does not fit the conversation.
+/// Error of an edit that does not match the conversation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
     /// The turn or the part does not exist.
     #[error("there is no part {} in turn {} of {turns}", place.part, place.turn)]
     NoPlace {
-        /// The place that the edit names.
+        /// The place in the edit.
         place: Place,
         /// Number of turns.
         turns: usize,
     },
-    /// The part at this place has another kind than the edit needs.
+    /// The part at this place has the wrong kind for the edit.
     #[error("part {} of turn {} is of another kind than this edit needs", place.part, place.turn)]
     WrongKind {
-        /// The place that the edit names.
+        /// The place in the edit.
         place: Place,
     },
     /// The conversation is a single text, not a list of turns.
@@ -81,7 +81,7 @@ pub enum EditError {
     NoList,
 }
 
-/// Combined changes of a list of edits: which parts stay, and which messages are inserted where.
+/// The combined changes of several edits: which parts stay, and which messages are inserted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
     dropped_turns: BTreeSet<usize>,
@@ -93,7 +93,7 @@ pub struct Changes {
 impl Changes {
     /// Checks edits against their conversation and combines them.
     ///
-    /// If several edits set the text of a part, the last one applies.
+    /// If several edits set the text of the same part, the last one applies.
     pub fn of(conversation: &Conversation<'_>, edits: &[Edit]) -> Result<Self, EditError> {
         let mut changes = Self::default();
         for edit in edits {

@@ -1,4 +1,4 @@
-//! Pairs of calls and results (CX-3).
+//! Pairs calls with their results (CX-3).
 
 mod references;
 
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{Call, Content, Conversation, ToolResult};
 
-/// A part by the position of its turn and its own.
+/// The position of a part: its turn, and its place in the turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     /// The position of the turn.
@@ -17,9 +17,10 @@ pub struct Place {
 
 /// The calls and results of a conversation that belong together.
 ///
-/// A result belongs to the newest call before it that has its id and no result yet, because agents reuse ids. If one
-/// of the two has no id, the result belongs to a call of the same name without a result: the first one in the newest
-/// turn that has one. Adjacency does not matter.
+/// A result belongs to the newest earlier call that has its id and no result yet, because agents reuse ids.
+///
+/// If the call or the result has no id, the result belongs to a call with the same name and without a result: the first
+/// one in the newest turn with such a call. Other turns may be between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pairs {
     results: HashMap<Place, Place>,
@@ -34,7 +35,7 @@ impl Pairs {
     pub fn of(conversation: &Conversation<'_>) -> Self {
         let mut pairs = Self::default();
         let mut open = Open::default();
-        // Items by id, and the turns that a later item links.
+        // Items by id, and the turns that a later item connects.
         let (mut items, mut links) = (HashMap::new(), Vec::new());
         for (turn, standing) in conversation.turns.iter().enumerate() {
             for (part, content) in standing.parts.iter().enumerate() {
@@ -80,7 +81,7 @@ impl Pairs {
         self.calls.get(&result).copied()
     }
 
-    /// Returns the calls with their results, in no order.
+    /// Returns the calls with their results, in any order.
     pub fn pairs(&self) -> impl Iterator<Item = (Place, Place)> {
         self.results.iter().map(|(call, result)| (*call, *result))
     }
@@ -90,15 +91,15 @@ impl Pairs {
         &self.unanswered
     }
 
-    /// Returns the groups of turns that stay or go together, each in order.
+    /// Returns the groups of turns that must stay or be dropped together, each in order.
     ///
-    /// A group has references to stored items and the results of the calls that may be among them. It can also be an
-    /// approval, its answer, and the call that names it. No turn is in two groups.
+    /// A group consists of references to stored items and the results of calls that may be among them; or of an approval,
+    /// its answer, and the call that refers to it. No turn is in two groups.
     pub fn steps(&self) -> &[Vec<usize>] {
         &self.steps
     }
 
-    /// Returns the results without a call, in order. A result whose call may be a reference is not one of them.
+    /// Returns the results without a call, in order. Excludes results whose call may be a reference.
     pub fn orphans(&self) -> &[Place] {
         &self.orphans
     }
@@ -109,7 +110,7 @@ impl Pairs {
     }
 }
 
-/// Joins the steps that share a turn.
+/// Joins steps that share a turn.
 fn joined(steps: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut parents: Vec<usize> = (0..steps.len()).collect();
     let root = |parents: &mut [usize], mut step: usize| {
@@ -138,7 +139,7 @@ fn joined(steps: &[Vec<usize>]) -> Vec<Vec<usize>> {
 #[derive(Debug, Default)]
 struct Open<'c> {
     by_id: HashMap<&'c str, Vec<Place>>,
-    /// The same calls by name, for results without an id and for results of calls without one.
+    /// The same calls by name, for results without an id and results of calls without an id.
     by_name: HashMap<&'c str, Vec<Waiting>>,
     answered: HashSet<Place>,
     all: Vec<Place>,
@@ -181,7 +182,7 @@ impl<'c> Open<'c> {
         None
     }
 
-    /// Returns the first waiting call of this name, in the newest turn that has one.
+    /// Returns the first waiting call with this name, in the newest turn with such a call.
     fn first_named(&mut self, name: &str, with_ids: bool) -> Option<Place> {
         let waiting = self.by_name.get_mut(name)?;
         waiting.retain(|call| !self.answered.contains(&call.place));

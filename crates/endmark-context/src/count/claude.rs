@@ -1,9 +1,8 @@
-//! Counts Claude's tokens offline: our own implementation of the rules that `ctok` 1.3.0 (MIT) measured and
-//! published, over its vocabularies in `data/`. The result is a reconstruction, not the provider's count.
+//! Counts Claude's tokens offline, by the rules that `ctok` 1.3.0 (MIT) measured and published, with its vocabularies
+//! in `data/`. The count is a reconstruction of the provider's count.
 //!
 //! A text is normalised, split into runs of characters of one class, and written as a stream in which word boundaries
-//! and capitals are characters of their own. Its tokens are the fewest pieces of the vocabulary that make up that
-//! stream.
+//! and capitals are separate characters. Its tokens are the smallest number of vocabulary pieces that form the stream.
 
 mod class;
 mod normal;
@@ -24,7 +23,7 @@ pub(super) enum Generation {
     Three,
     /// Claude 4.7.
     FourSeven,
-    /// Claude 4.8 and later: the vocabulary of 4.7, with another beginning of messages.
+    /// Claude 4.8 and later: the vocabulary of 4.7, but messages begin differently.
     FourEight,
 }
 
@@ -34,12 +33,12 @@ impl Generation {
         self == Self::Three
     }
 
-    /// Returns the number of letters from which on a word of capitals is written in small letters after a mark.
+    /// Returns the number of letters from which a word of capitals is written in small letters after a mark.
     fn least_capitals(self) -> Option<usize> {
         (self == Self::Three).then_some(4)
     }
 
-    /// Whether the frame before a message ends in a word boundary.
+    /// Whether the frame before a message ends with a word boundary.
     fn frame_ends_in_boundary(self) -> bool {
         self != Self::FourEight
     }
@@ -57,18 +56,18 @@ impl Generation {
     }
 }
 
-/// Drops the vocabularies that were not used since the last call.
+/// Drops vocabularies that were not used since the last call.
 pub(super) fn drop_unused() {
     vocabulary::THREE.drop_unused();
     vocabulary::FOUR_SEVEN.drop_unused();
 }
 
-/// Returns the tokens of a text as a single message, without the frame. Once it `is_stopped`, the rest is not
+/// Returns the tokens of a text as a single message, without the frame. Stops counting once `is_stopped` returns true.
 /// counted.
 pub(super) fn tokens(text: &str, generation: Generation, is_stopped: fn() -> bool) -> u64 {
     let normal = normal::normalised(text, generation.folds_quotes());
     let body = normal.trim_end_matches('\n');
-    // The frame after a message begins with two newlines, which can form one token with the newlines at its end.
+    // The frame after a message begins with two newlines, which may form one token with the newlines before them.
     let newlines = normal.len() - body.len();
     let tail =
         if newlines == 0 { 0 } else { of_newlines(newlines + 2, generation, is_stopped).saturating_sub(1) };

@@ -1,4 +1,4 @@
-//! Families of models that tokenize text alike.
+//! Families of models with the same tokenizer.
 
 use super::Count;
 use super::claude::{self, Generation};
@@ -12,7 +12,7 @@ pub enum Family {
     O200k,
     /// gpt-4 and gpt-3.5: `cl100k_base`, published.
     Cl100k,
-    /// OpenAI's models from gpt-6 on. Their vocabulary is not published; they are counted as `o200k_base`.
+    /// OpenAI's models since gpt-6, whose vocabulary is not published. They are counted with `o200k_base`.
     LaterOpenAi,
     /// Claude 3 to 4.6.
     Claude3,
@@ -26,12 +26,12 @@ pub enum Family {
     Other,
 }
 
-/// Percentage of the `o200k_base` count for unknown vocabularies. It is high because a brake that counts too few
-/// tokens acts too late.
+/// Percentage of the `o200k_base` count for unknown vocabularies. It is high because an underestimate would trigger the
+/// emergency brake too late.
 pub(super) const OTHER_PERCENT: u64 = 115;
 
 impl Family {
-    /// Returns the family of a model by its name, with or without a provider before it.
+    /// Returns the family of a model by its name, with or without a provider prefix.
     ///
     /// ```
     /// use endmark_context::count::Family;
@@ -74,9 +74,9 @@ impl Family {
         self.count(text, || false).tokens
     }
 
-    /// Returns the tokens of a text, and whether the provider counts the same.
+    /// Returns the tokens of a text, and whether the provider gets the same count.
     ///
-    /// `is_stopped` is checked every few kilobytes. Once it is true, the rest of the text is not counted.
+    /// `is_stopped` is called every few kilobytes. When it returns true, the rest of the text is not counted.
     pub fn count(self, text: &str, is_stopped: fn() -> bool) -> Count {
         let o200k = || O200K.get().count(text, is_stopped);
         let estimated = |tokens| Count { tokens, exact: false };
@@ -94,7 +94,7 @@ impl Family {
         }
     }
 
-    /// Whether the provider counts the same, for a text without words of more than 64 KiB.
+    /// Whether the provider gets the same count, for a text without words of more than 64 KiB.
     pub fn is_exact(self) -> bool {
         matches!(self, Self::O200k | Self::Cl100k)
     }
@@ -126,8 +126,8 @@ impl Family {
 
     /// Returns the tokens of an image of this size.
     ///
-    /// The formulas reproduce public measurements (data set `JOHNISKING/image-token-cost`): patches of the model's
-    /// own size, after the image was scaled down to its limits.
+    /// The formulas reproduce public measurements (data set `JOHNISKING/image-token-cost`): patches of a model-specific
+    /// size, after scaling the image down to the model's limits.
     pub fn image_tokens(self, image: Dimensions) -> u64 {
         match self {
             Self::Claude3 => {
@@ -148,10 +148,10 @@ impl Family {
     }
 }
 
-/// Drops the vocabularies that were not used since the last call.
+/// Drops vocabularies that were not used since the last call.
 ///
-/// A program that counts from time to time should call this every few minutes: in memory, the vocabularies have some
-/// ten megabytes.
+/// A program that counts occasionally should call this every few minutes, because vocabularies need some ten megabytes
+/// of memory.
 pub fn drop_unused_vocabularies() {
     for shelf in [&O200K, &CL100K] {
         shelf.drop_unused();
@@ -160,7 +160,7 @@ pub fn drop_unused_vocabularies() {
 }
 
 /// Returns the version in a Claude name: `claude-3-5-sonnet`, `claude-opus-4-8`, `claude-fable-5.1`. A name without a
-/// version counts as the newest.
+/// version is treated as the newest.
 fn claude_version(name: &str) -> (u32, u32) {
     let numbers: Vec<u32> = name
         .split(|c: char| !c.is_ascii_digit())

@@ -4,10 +4,10 @@ use base64::Engine as _;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
-/// Assumed size of an image of unknown size.
+/// Assumed size of an image whose size cannot be read.
 pub(super) const USUAL_IMAGE: Dimensions = Dimensions { width: 1_024, height: 1_024 };
 
-/// How much base64 text is decoded. In a JPEG the size may follow a preview and a colour profile.
+/// How much base64 text is decoded. In a JPEG, a preview and a colour profile may precede the size.
 const HEAD_BASE64_BYTES: usize = 256 << 10;
 
 /// Width and height in pixels.
@@ -83,7 +83,7 @@ fn gif(bytes: &[u8]) -> Option<Dimensions> {
     Some(Dimensions { width: number(bytes, 6, 2, false)?, height: number(bytes, 8, 2, false)? })
 }
 
-/// Lossy, lossless and extended files store the size in three ways.
+/// Lossy, lossless and extended files store the size in different ways.
 fn webp(bytes: &[u8]) -> Option<Dimensions> {
     (bytes.starts_with(b"RIFF") && bytes.get(8..12)? == b"WEBP").then_some(())?;
     let (width, height) = match bytes.get(12..16)? {
@@ -98,7 +98,7 @@ fn webp(bytes: &[u8]) -> Option<Dimensions> {
     Some(Dimensions { width, height })
 }
 
-/// Reads segment after segment up to the one that begins a frame.
+/// Reads one segment after the other, up to the one that begins a frame.
 fn jpeg(bytes: &[u8]) -> Option<Dimensions> {
     bytes.starts_with(b"\xff\xd8").then_some(())?;
     let mut at = 2;

@@ -2,10 +2,10 @@
 //!
 //! They are in `data/` as published, compressed.
 //!
-//! The vocabulary's own pattern splits a text into pieces. A piece that is a token counts as one. In any other piece,
-//! the two neighbours whose merged token has the lowest rank are merged until no pair can be.
+//! The vocabulary's pattern splits a text into pieces. A piece that is a token counts as one. In any other piece, the
+//! two neighbours whose merged token has the lowest rank are merged, until no pair can be merged.
 //!
-//! A ready-to-use table, as tokenizer packages ship it, adds 15 to 32 MB to the program. This one is read from 0.8 to
+//! A ready-to-use table, as in tokenizer packages, would add 15 to 32 MB to the program. This one is read from 0.8 to
 //! 1.7 MB when it is needed.
 
 mod ascii;
@@ -25,8 +25,8 @@ use ranks::Ranks;
 const O200K_FILE: &[u8] = include_bytes!("../../data/o200k_base.tiktoken.gz");
 const CL100K_FILE: &[u8] = include_bytes!("../../data/cl100k_base.tiktoken.gz");
 
-/// The published patterns without their look-ahead, which [`Vocabulary::pieces`] replaces. They are matched only at
-/// the beginning of a text.
+/// The published patterns without their look-ahead, which [`Vocabulary::pieces`] replaces. They are only matched at the
+/// beginning of a text.
 const O200K_PATTERN: &str = concat!(
     r"^(?:[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
     r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
@@ -37,8 +37,8 @@ const CL100K_PATTERN: &str = concat!(
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+)",
 );
 
-/// A longer piece is counted in parts of this size, so that memory does not grow with the longest word. The sum is an
-/// estimate: at each border it may be a few tokens too high.
+/// Longer pieces are counted in parts of this size, so that memory does not grow with the longest word. The sum is an
+/// estimate: each border may add a few tokens.
 const MAX_PIECE_BYTES: usize = 64 * 1024;
 
 /// `o200k_base`.
@@ -53,7 +53,7 @@ pub(super) static CL100K: Shelf<Vocabulary> =
 /// merging one costs far more than a lookup.
 const MAX_KNOWN: usize = 1 << 12;
 
-/// In a piece up to this size, all pairs are scanned before each merge, which is faster than a heap.
+/// In a piece up to this size all pairs are scanned before each merge, which is faster than a heap.
 const MAX_SCANNED_BYTES: usize = 64;
 
 /// The tokens of short pieces that were merged before.
@@ -66,7 +66,7 @@ pub(super) struct Vocabulary {
     /// Finds the end of most pieces without the pattern.
     shortcut: fn(&[u8]) -> Option<usize>,
     pattern: &'static str,
-    /// The pattern, compiled when the first text needs it. `None` only if that fails: the whole text is then one piece.
+    /// The pattern, compiled for the first text that needs it. `None` only if that fails: then a text is one piece.
     compiled: OnceLock<Option<Regex>>,
 }
 
@@ -75,13 +75,13 @@ impl Vocabulary {
         Self { ranks: Ranks::read(file), shortcut, pattern, compiled: OnceLock::new() }
     }
 
-    /// Returns the tokens of a text, exact if no piece is too long. Once it `is_stopped`, the rest is not counted.
+    /// Returns the tokens of a text, exact if no piece is too long. Stops counting once `is_stopped` returns true.
     pub(super) fn count(&self, text: &str, is_stopped: fn() -> bool) -> Count {
         let mut count = Count { tokens: 0, exact: true };
         let mut known = Known::default();
         for piece in self.pieces(text) {
             count.exact &= piece.len() <= MAX_PIECE_BYTES;
-            // A piece this long is usually one repeated character: equal parts are counted once.
+            // A very long piece is usually one repeated character, so equal parts are counted only once.
             let mut last: (&[u8], u64) = (&[], 0);
             for part in piece.as_bytes().chunks(MAX_PIECE_BYTES) {
                 if is_stopped() {
@@ -98,8 +98,8 @@ impl Vocabulary {
 
     /// Returns the pieces of a text.
     ///
-    /// Of several spaces before a word, the last one belongs to the word; the published patterns use a look-ahead for
-    /// that. Only a piece of spaces ends in one: each other piece ends in a letter, a mark or a line end.
+    /// Of several spaces before a word, the last one belongs to the word, which the published patterns express by a
+    /// look-ahead. Only a piece of spaces can end in a space; other pieces end in a letter, a mark or a line end.
     fn pieces<'a>(&'a self, text: &'a str) -> impl Iterator<Item = &'a str> {
         let mut rest = text;
         std::iter::from_fn(move || {
@@ -171,8 +171,8 @@ fn scanned(piece: &[u8], ranks: &Ranks) -> u64 {
     count as u64
 }
 
-/// The parts of a piece that are tokens so far, as a chain. At the begin of each part, `ends` holds its end, and
-/// `before` holds the begin of the part before it.
+/// The parts of a piece that are tokens so far, as a linked list. At the begin of each part, `ends` has its end, and
+/// `before` has the begin of the previous part.
 struct Parts<'a> {
     piece: &'a [u8],
     ends: Vec<usize>,
@@ -186,8 +186,8 @@ impl<'a> Parts<'a> {
         Self { piece, ends: (1..=piece.len()).collect(), before }
     }
 
-    /// Returns the number of parts when no two neighbours form a token. A pair that has changed since it was queued
-    /// is skipped, so that a piece of n bytes needs n log n steps, whatever it contains.
+    /// Merges until no two neighbours form a token, and returns the number of parts. Skips queued pairs that have changed
+    /// since, so that a piece of n bytes needs n log n steps.
     fn merged(mut self, ranks: &Ranks) -> u64 {
         let mut pairs: BinaryHeap<Reverse<(u32, usize, usize)>> =
             (0..self.piece.len()).filter_map(|at| self.pair(at, ranks)).collect();
@@ -199,7 +199,7 @@ impl<'a> Parts<'a> {
                 continue;
             }
             self.ends[at] = end;
-            // The part that began here is gone.
+            // The part that began here was merged.
             self.ends[middle] = 0;
             if let Some(before) = self.before.get_mut(end) {
                 *before = at;
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(CL100K.get().ranks.len(), 100_256);
     }
 
-    /// One test, since the reference needs seconds to start.
+    /// A single test, because the reference needs seconds to start.
     #[test]
     fn counts_are_those_of_the_reference() {
         for length in [2, 3, 7, 64, 65, 129, 1_000, 20_000] {

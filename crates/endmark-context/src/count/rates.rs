@@ -1,7 +1,7 @@
 //! Tokens for each feature of a text.
 //!
-//! Measured with the vocabularies in `data/` over translations of `github/opensource.guide` and of Django's messages,
-//! source code, JSON, tables, logs and encoded bytes. These are the rates with the least relative error, and none is
+//! The rates were measured with the vocabularies in `data/` for translations of `github/opensource.guide` and of
+//! Django's messages, source code, JSON, tables, logs and encoded bytes. They minimise the relative error, and none is
 //! negative. `bench/tokens` generates the table, and reports the error for each kind of text.
 
 use super::Family;

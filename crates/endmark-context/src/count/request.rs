@@ -1,8 +1,8 @@
-//! Tokens of a whole request in any format: of everything that the model reads.
+//! Counts the tokens of a whole request in any format.
 //!
-//! The formats place texts in different fields. Every text below the fields that a model reads is counted; names,
-//! ids, signatures and settings are not. A body is counted while it is parsed: a tree of its values can need twenty
-//! times its bytes.
+//! The formats have texts in different fields. Every text in the fields that a model reads is counted; names, ids,
+//! signatures and settings are not. A body is counted while it is parsed, because a tree of its values could need
+//! twenty times its bytes.
 
 mod compact;
 
@@ -19,10 +19,10 @@ use compact::Compact;
 /// Request fields that a model reads, in all formats.
 const READ_FIELDS: &[&str] =
     &["messages", "contents", "input", "system", "instructions", "systemInstruction", "system_instruction"];
-/// Fields that offer something to the model. They are counted as written, since the provider converts them to a form
-/// of its own.
+/// Fields that offer something to the model. They are counted as written, because the provider converts them to its
+/// own form.
 const OFFER_FIELDS: &[&str] = &["tools", "functions", "response_format", "responseSchema"];
-/// Fields that no model reads, or that are opaque.
+/// Fields that no model reads, or whose content is opaque.
 const UNREAD_FIELDS: &[&str] = &[
     "cache_control",
     "call_id",
@@ -38,11 +38,11 @@ const UNREAD_FIELDS: &[&str] = &[
     "tool_use_id",
     "type",
 ];
-/// Fields for the kind of a file, which no model reads either.
+/// Fields with the media type of a file, which models do not read either.
 const MEDIA_TYPE_FIELDS: &[&str] = &["media_type", "mimeType", "mime_type", "format"];
 /// Values that the model sees as JSON: arguments and results of tools.
 const JSON_FIELDS: &[&str] = &["args", "input", "response", "arguments"];
-/// Frame of the reply, and of each message: OpenAI's figures, which are close enough for other providers.
+/// Tokens that frame the reply, and each message: OpenAI's figures, which are close enough for other providers.
 const FRAME_TOKENS: u64 = 3;
 const MESSAGE_TOKENS: u64 = 4;
 
@@ -59,7 +59,7 @@ pub enum Unreadable {
 
 /// Returns the tokens of a request body, or of a bare list of messages, for this model.
 ///
-/// This is an estimate, since providers do not publish what they put around messages and tools.
+/// This is an estimate, because providers do not publish what they add around messages and tools.
 ///
 /// ```
 /// use endmark_context::count::request;
@@ -87,9 +87,9 @@ pub struct RequestTokens {
     pub images: u64,
 }
 
-/// Like [`request`], but without a vocabulary: a fast estimate that costs about as much as reading the body.
+/// Like [`request`], but without a vocabulary: a fast estimate that needs about as long as reading the body.
 ///
-/// A body that is not a conversation is estimated by all its fields.
+/// For a body that is not a conversation, all of its fields are counted.
 ///
 /// # Errors
 /// [`Unreadable::Json`] if the body is not JSON.
@@ -161,7 +161,7 @@ impl<'de> Visitor<'de> for Body {
     }
 }
 
-/// How a text is measured.
+/// How to measure a text.
 #[derive(Clone, Copy)]
 enum Measure {
     /// By the family's vocabulary, until this returns true.
@@ -181,9 +181,9 @@ struct Texts {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Texts,
-    /// An object counts as the JSON that the model sees.
+    /// An object counts as its JSON, which the model sees.
     Json,
-    /// A text is kept instead of counted.
+    /// Keeps a text instead of counting it.
     Keep,
 }
 
@@ -206,8 +206,8 @@ impl<'de> Texts {
         RequestTokens { text: self.of(text), images: 0 }
     }
 
-    /// In OpenAI's format an image is a URL, which may contain the image itself. A data URL of another medium does
-    /// not count.
+    /// In OpenAI's format an image is a URL, which may contain the image itself. A data URL of another medium is not
+    /// counted.
     fn of_text_or_medium(self, text: &str) -> RequestTokens {
         let inline = text.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
         match inline {
@@ -310,7 +310,7 @@ impl<'de> Visitor<'de> for Texts {
                 data = found.kept.or(data);
             }
         }
-        // In the formats of Anthropic and Google such an object is an image, and nothing else in it is read.
+        // In the formats of Anthropic and Google such an object is an image, and its other fields are not read.
         let is_of = |kind: &str| medium.as_ref().is_none_or(|medium| medium.starts_with(kind));
         let tokens = match data {
             Some(image) if medium.is_some() && is_of("image/") => self.of_image(&image),

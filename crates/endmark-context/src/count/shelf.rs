@@ -1,9 +1,9 @@
-//! A vocabulary that is read when it is needed, and dropped when it is not used any more. In memory it has megabytes.
+//! Loads a vocabulary when it is needed, and drops it when it is no longer used, because it needs megabytes of memory.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// The holder of one vocabulary.
+/// Holds one vocabulary.
 pub(super) struct Shelf<T> {
     read: fn() -> T,
     held: RwLock<Option<Arc<T>>>,
@@ -16,10 +16,10 @@ impl<T> Shelf<T> {
         Self { read, held: RwLock::new(None), is_used: AtomicBool::new(false) }
     }
 
-    /// Returns the vocabulary, and reads it first if it is not in memory.
+    /// Returns the vocabulary, and loads it first if it is not in memory.
     pub(super) fn get(&self) -> Arc<T> {
         self.is_used.store(true, Ordering::Relaxed);
-        // Nothing is changed in place, so a panic elsewhere cannot have corrupted it.
+        // Nothing is changed in place, so a panic elsewhere cannot have corrupted the vocabulary.
         if let Some(held) = &*self.held.read().unwrap_or_else(PoisonError::into_inner) {
             return Arc::clone(held);
         }

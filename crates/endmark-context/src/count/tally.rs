@@ -1,7 +1,7 @@
 //! Estimates the tokens of a text by its characters, in one pass and without a vocabulary.
 //!
-//! A vocabulary counts better, but needs tens of megabytes, a thousand times as long, and the whole text. A tally is
-//! updated while a text arrives, in pieces of any size. The tokens for each kind of character were measured with the
+//! A vocabulary counts more exactly, but needs tens of megabytes, a thousand times as long, and the whole text. A tally
+//! is updated as a text arrives, in pieces of any size. The tokens for each kind of character were measured with the
 //! vocabularies in `data/`; see `rates.rs`.
 
 use super::image::USUAL_IMAGE;
@@ -10,7 +10,7 @@ use super::{Family, rates};
 /// Number of unread bytes that count as one token.
 const UNREAD_BYTES_PER_TOKEN: u64 = 4;
 
-/// Returns the tokens of bytes whose text is unknown, such as a compressed reply that was not decoded.
+/// Returns the tokens of bytes without known text, such as a compressed reply that was not decoded.
 pub fn unread_tokens(bytes: u64) -> u64 {
     bytes.div_ceil(UNREAD_BYTES_PER_TOKEN)
 }
@@ -81,11 +81,11 @@ enum Feature {
 /// Number of features.
 pub(super) const FEATURES: usize = Feature::Emoji as usize + 1;
 
-/// A text is not English if more than one letter in this many words is outside ASCII. German has one in three to four
-/// words, English almost none.
+/// A text is not English if it has more than one letter outside ASCII in this many words. German has one in three to
+/// four words, English almost none.
 const WORDS_PER_ACCENT: u32 = 40;
 
-/// The kind of a character, as far as it affects the next one.
+/// The kind of a character, as far as it affects the next character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Kind {
     #[default]
@@ -146,7 +146,7 @@ impl TextTally {
         self.bytes
     }
 
-    /// Adds an image or another medium of unknown size.
+    /// Adds an image or other media of unknown size.
     pub fn add_medium(&mut self) {
         self.media = self.media.saturating_add(1);
     }
@@ -264,7 +264,7 @@ impl TextTally {
     }
 }
 
-/// Returns the feature that counts the words of a script, or `None` if only its letters matter.
+/// Returns the feature for the words of a script, or `None` if only its letters count.
 fn word_of(letters: Feature) -> Option<Feature> {
     match letters {
         Feature::Latin => Some(Feature::Word),

@@ -87,14 +87,14 @@ pub(super) fn read(json: &str) -> Result<Table, ModelsError> {
         models.beginnings.extend(row.begins.iter().map(|beginning| (beginning.clone(), index)));
         models.entries.push(model(row)?);
     }
-    // The sort is stable: of two models with the same prefix, the first one counts.
+    // The sort is stable, so of two models with the same prefix the first one applies.
     models.beginnings.sort_by_key(|(beginning, _)| std::cmp::Reverse(beginning.len()));
     Ok(models)
 }
 
 fn model(row: Row) -> Result<Model, ModelsError> {
-    // Google's price list names audio only if it costs more than text. OpenAI's audio always costs more, and the
-    // table lacks some of its rates.
+    // Google's price list has a price for audio only if it is more expensive than text. OpenAI's audio is always more
+    // expensive, and the table lacks some of its rates.
     let is_audio_as_text = row.provider == "google";
     let entries = |listed: Vec<Entry>| {
         listed.into_iter().map(|one| entry(one, is_audio_as_text)).collect::<Result<Vec<_>, _>>()

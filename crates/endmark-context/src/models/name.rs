@@ -1,6 +1,6 @@
-//! Names of one model: with a provider before it, and with a date after it.
+//! The names of a model: with a provider prefix, or with a date suffix.
 
-/// Returns the names that the table may use for a model, the most exact first. `name` is in lower case.
+/// Returns the names that the table may use for a model, the most specific first. `name` is in lower case.
 pub(super) fn candidates(name: &str) -> Vec<String> {
     let mut names = vec![name.to_owned()];
     let mut add = |name: &str| {
@@ -19,7 +19,7 @@ pub(super) fn candidates(name: &str) -> Vec<String> {
     names
 }
 
-/// Removes a date at the end: `-20250929`, `-2025-11-13`, `@20250929`, with a Bedrock version after it.
+/// Removes a date suffix: `-20250929`, `-2025-11-13`, `@20250929`, possibly with a Bedrock version after it.
 fn without_date(name: &str) -> &str {
     let unversioned = match name.rsplit_once("-v") {
         Some((before, version)) if !version.is_empty() && version.bytes().all(|b| b.is_ascii_digit()) => {
@@ -44,7 +44,7 @@ pub(super) fn is_pattern(name: &str) -> bool {
     name.contains('*')
 }
 
-/// Whether `name` matches `pattern`, where `*` means any number of characters, including none.
+/// Whether `name` matches `pattern`, where `*` matches any text, also an empty one.
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };

@@ -1,9 +1,9 @@
-//! When a price applies, and the size from which long prompts have another price.
+//! When a price applies, and above which size long prompts have another price.
 
 use super::Rates;
 use crate::moment::{Day, Moment};
 
-/// A part of each day, in minutes since midnight, UTC. If it ends before it begins, it continues after midnight.
+/// A part of each day, in minutes since midnight, UTC. If it ends before it begins, it includes midnight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     /// The first minute.
@@ -22,17 +22,16 @@ impl Span {
     }
 }
 
-/// A price, when it applies, and the price for long prompts.
+/// A price, the time in which it applies, and the price for long prompts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PriceEntry {
-    /// The first day on which it applies. `None` means since ever.
+    /// The first day on which it applies; `None` means no beginning.
     pub from: Option<Day>,
-    /// The hours in which it applies. `None` means all day.
+    /// The hours in which it applies; `None` means all day.
     pub hours: Option<Span>,
     /// The rates.
     pub rates: Rates,
-    /// The rates of a request whose prompt has more than this many tokens. They apply to all its tokens, output
-    /// included.
+    /// The rates for a request with more prompt tokens than this. They apply to all of its tokens, including output.
     pub above: Option<(u64, Rates)>,
 }
 

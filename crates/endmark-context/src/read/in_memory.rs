@@ -1,4 +1,4 @@
-//! Reads a part of an output that is in memory. (CX-5)
+//! Reads a part of an output that is in memory (CX-5).
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use crate::cap::Limits;
 
 /// Reads a part of an output within the limits.
 ///
-/// Pages and bytes are unchanged; lines and values are capped like an output.
+/// Pages and bytes are unchanged. Lines and values are capped like an output.
 ///
 /// ```
 /// use endmark_context::{cap::Limits, read::{Part, part_of}};
@@ -21,7 +21,7 @@ use crate::cap::Limits;
 /// ```
 ///
 /// # Errors
-/// [`ExcerptError`] if there is no such part, or the limits leave no room.
+/// [`ExcerptError`] if the part does not exist, or the limits leave no room.
 pub fn part_of(output: &[u8], part: &Part, limits: &Limits) -> Result<Excerpt, ExcerptError> {
     let bytes = output.len() as u64;
     match part {

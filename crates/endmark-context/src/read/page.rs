@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use endmark_envelope::grapheme_boundary;
 
-/// How far before its nominal place a page may begin, in bytes.
+/// How many bytes before its nominal position a page may begin.
 pub const PAGE_LOOK_BEHIND_BYTES: usize = 4096;
 
-/// How many bytes after a place are needed to find the end of a character.
+/// How many bytes after a position are needed to find the end of a character.
 const LOOK_AHEAD_BYTES: u64 = 64;
 
-/// A value of this many bytes in pages of at most `most_bytes`.
+/// The division of a value of this many bytes into pages of at most `most_bytes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pages {
     /// Size of the value in bytes.
@@ -25,10 +25,10 @@ impl Pages {
         self.bytes.div_ceil(self.step()).max(1)
     }
 
-    /// Returns the bytes of a page, from 1.
+    /// Returns the byte range of a page, counted from 1.
     ///
-    /// A page begins at a line or a grapheme. Returns `None` if there is no such page. `read` returns the bytes of a
-    /// range, or fewer if the value ends earlier.
+    /// A page begins at a line or a grapheme. Returns `None` if there is no such page. `read` returns the bytes of a range,
+    /// or fewer if the value ends earlier.
     pub fn span<E>(
         self,
         page: u64,
@@ -51,8 +51,8 @@ impl Pages {
         Ok(Some(begin(page - 1)?..begin(page)?))
     }
 
-    /// Returns the distance between the nominal places of two pages. A page may begin a little earlier, and must not
-    /// become too long by that.
+    /// Returns the distance between the nominal positions of two pages. A page may begin slightly earlier, but must not
+    /// exceed its limit because of that.
     fn step(self) -> u64 {
         (self.most_bytes - self.look_behind()).max(1) as u64
     }
@@ -62,10 +62,10 @@ impl Pages {
     }
 }
 
-/// Returns how many bytes before a page's nominal place belong to the page.
+/// Returns how many bytes before its nominal position a page begins.
 ///
-/// These are the bytes of a line that would be broken, or of a grapheme if there is no line break. `before` holds the
-/// last [`PAGE_LOOK_BEHIND_BYTES`] bytes. `behind` holds a little of the following text, which shows whether a
+/// These bytes belong to a line that would otherwise be broken, or to a grapheme if there is no line break. `before`
+/// has the last [`PAGE_LOOK_BEHIND_BYTES`] bytes. `behind` has some of the following bytes, which show whether a
 /// character is complete.
 ///
 /// ```
@@ -78,19 +78,19 @@ pub fn page_begin(before: &[u8], behind: &[u8]) -> usize {
         return before.len() - at - 1;
     }
     let near = [before, behind].concat();
-    // Bytes before the first complete character belong to an earlier one.
+    // Bytes before the first complete character belong to an earlier character.
     let begin = near.iter().position(|byte| byte & 0xC0 != 0x80).unwrap_or(0);
     let text = match str::from_utf8(&near[begin..]) {
         Ok(text) => text,
         Err(error) if error.error_len().is_none() => {
             str::from_utf8(&near[begin..begin + error.valid_up_to()]).unwrap_or_default()
         }
-        // This is not text: any place is suitable.
+        // This is not text, so any position is suitable.
         Err(_) => return 0,
     };
     let place = before.len().saturating_sub(begin);
     let boundary = grapheme_boundary(text, place.min(text.len()));
-    // A grapheme that is longer than the examined text is broken between characters.
+    // A grapheme that is longer than the examined text is split between characters.
     let is_too_long = boundary == 0 && before.len() >= PAGE_LOOK_BEHIND_BYTES;
     if is_too_long { place - text.floor_char_boundary(place) } else { place - boundary }
 }

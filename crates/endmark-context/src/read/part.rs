@@ -1,4 +1,4 @@
-//! A part of an output: which part is requested, where it is in the output, and how it is shown. (CX-5)
+//! A part of an output: the request, its location in the output, and how it is shown (CX-5).
 
 use std::ops::Range;
 
@@ -9,25 +9,25 @@ use endmark_envelope::WarningKind;
 use super::{PointerError, Span, pointed_to, value_path};
 use crate::cap::{Asked, CapError, Capped, Capper, Limits, binary, cap};
 
-/// Largest output, in bytes, that a pointer can address. It is read as a whole.
+/// Largest output in bytes for a pointer, because it must be read as a whole.
 pub const LARGEST_POINTED_INTO_BYTES: u64 = 256 << 20;
 
 /// A part of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
-    /// A page, from 1.
+    /// A page, counted from 1.
     Page(u64),
-    /// Lines, from 1, with both ends included.
+    /// Lines, counted from 1, inclusive.
     Lines(Span),
-    /// Bytes, from 0, with the end excluded.
+    /// Bytes, counted from 0; the end is exclusive.
     Bytes(Span),
-    /// The value that a JSON Pointer addresses.
+    /// The value at a JSON Pointer.
     Pointer(String),
     /// The lines that match a regular expression.
     Grep(String),
 }
 
-/// Why an output does not have the requested part.
+/// Why the requested part does not exist or cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PartError {
     /// The output has fewer pages.
@@ -60,9 +60,9 @@ pub enum PartError {
         to - from, from + most
     )]
     TooMany {
-        /// Begin of the range.
+        /// The begin of the range.
         from: u64,
-        /// End of the range, excluded.
+        /// The end of the range, exclusive.
         to: u64,
         /// The limit, in bytes.
         most: u64,
@@ -102,7 +102,7 @@ pub struct Excerpt {
 /// Content of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
-    /// Unchanged bytes, at most as many as the limit.
+    /// Unchanged bytes, within the limit.
     Bytes(Vec<u8>),
     /// Lines or a value, capped like an output.
     Capped(Capped),
@@ -122,9 +122,9 @@ pub enum Place {
     },
     /// Bytes.
     Bytes(Range<u64>),
-    /// Lines, from 1, with both ends included.
+    /// Lines, counted from 1, inclusive.
     Lines([u64; 2]),
-    /// The value that the pointer addresses.
+    /// The value at the pointer.
     Value,
     /// Number of matching lines.
     Matches(u64),
@@ -133,7 +133,7 @@ pub enum Place {
 impl Span {
     /// Resolves this span in an output of `lines` lines.
     ///
-    /// A begin outside the output is an error; an end outside it means the last line.
+    /// A begin outside the output is an error. An end outside the output means the last line.
     pub fn lines_of(self, lines: u64) -> Result<[u64; 2], PartError> {
         let from = self.from.unwrap_or(1);
         if from == 0 || from > lines {
@@ -144,8 +144,7 @@ impl Span {
 
     /// Resolves this span in an output of `bytes` bytes.
     ///
-    /// It may have at most `most` bytes, whatever unit the limit counts: each character or token has at least one
-    /// byte.
+    /// The range may have at most `most` bytes in any unit, because each character or token has at least one byte.
     pub fn bytes_of(self, bytes: u64, most: usize) -> Result<Range<u64>, PartError> {
         let (from, most) = (self.from.unwrap_or(0), most as u64);
         if from >= bytes {
@@ -157,7 +156,7 @@ impl Span {
 }
 
 impl Excerpt {
-    /// Reads the value that a pointer addresses in an output, capped as JSON.
+    /// Reads the value at a pointer in an output, capped as JSON.
     pub fn pointed_to(output: &[u8], pointer: &str, limits: &Limits) -> Result<Self, ExcerptError> {
         let text = str::from_utf8(output).map_err(|_| PartError::from(PointerError::NotJson))?;
         let value = pointed_to(text, pointer).map_err(PartError::from)?;
@@ -168,8 +167,8 @@ impl Excerpt {
 
     /// Returns the part as text, for clients that can read only text.
     ///
-    /// Bytes that are not UTF-8 are shown as in a capped output; binary data is Base64 if there is room. Notices
-    /// follow the text.
+    /// Bytes that are not UTF-8 are shown as in a capped output. Binary data is shown as Base64 if it fits. Notices follow
+    /// the text.
     ///
     /// # Errors
     /// [`CapError`] if the limits leave no room.
@@ -183,7 +182,7 @@ impl Excerpt {
         }
     }
 
-    /// Returns the text for a model, with its location appended if the model needs it.
+    /// Returns the text for a model, with the location if the model needs it.
     ///
     /// # Errors
     /// [`CapError`] if the limits leave no room.
@@ -208,13 +207,13 @@ pub enum ExcerptError {
     Cap(#[from] CapError),
 }
 
-/// Returns bytes that are not UTF-8 as text.
+/// Returns bytes that are not UTF-8 in a textual form.
 fn shown(bytes: &[u8], limits: &Limits) -> Result<String, CapError> {
     let base64_bytes = bytes.len().div_ceil(3) * 4;
     if binary(bytes).is_some() && base64_bytes <= limits.most {
         return Ok(format!("[this part is not text; in Base64:]\n{}", STANDARD.encode(bytes)));
     }
-    // The bytes are within the limit already: `cap` only has to detect their format.
+    // The bytes are already within the limit, so `cap` only detects their format.
     let limits = Limits { max_items: usize::MAX, handle: None, ..limits.clone() };
     Ok(noted(&cap(bytes, Asked::Auto, &limits)?))
 }

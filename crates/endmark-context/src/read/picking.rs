@@ -1,4 +1,4 @@
-//! Picks lines from an output while it is read: between two numbers, or those that match a pattern.
+//! Picks lines from an output as it is read: by number, or by a pattern.
 
 use std::ops::ControlFlow;
 
@@ -7,7 +7,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use super::{Content, Excerpt, ExcerptError, PartError, Place, value_path};
 use crate::cap::{Asked, CapError, Capper, Limits};
 
-/// Most memory of a compiled pattern.
+/// Most memory for a compiled pattern.
 const PATTERN_BYTES: usize = 4 << 20;
 
 /// Picks lines, and caps them like an output.
@@ -24,21 +24,21 @@ enum Which {
 }
 
 impl Picking {
-    /// Picks the lines from one number to another, both included.
+    /// Picks the lines between two numbers, inclusive.
     pub fn between(lines: [u64; 2], limits: &Limits) -> Result<Self, ExcerptError> {
         Ok(Self { which: Which::Between(lines), capper: capper(limits)? })
     }
 
-    /// Picks the lines that match a regular expression, each with its number before it.
+    /// Picks the lines that match a regular expression, and puts its number before each of them.
     pub fn matching(pattern: &str, limits: &Limits) -> Result<Self, ExcerptError> {
         let regex = RegexBuilder::new(pattern).size_limit(PATTERN_BYTES).build();
         let pattern = regex.map_err(|error| PartError::Pattern(error.to_string()))?;
         Ok(Self { which: Which::Matching { pattern, matches: 0 }, capper: capper(limits)? })
     }
 
-    /// Examines a line with its number, from 1, and its line break.
+    /// Examines a line. Its number is counted from 1, and its line break is included.
     ///
-    /// A very long line may arrive in parts. Returns whether further lines may be picked.
+    /// A very long line may arrive in parts. Returns whether further lines may match.
     pub fn line(&mut self, number: u64, line: &[u8]) -> Result<ControlFlow<()>, CapError> {
         match &mut self.which {
             Which::Between([_, to]) if number > *to => return Ok(ControlFlow::Break(())),

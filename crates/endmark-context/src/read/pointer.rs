@@ -1,4 +1,4 @@
-//! Resolves a JSON Pointer (RFC 6901) in a text, and returns the value as written there.
+//! Resolves a JSON Pointer (RFC 6901) in a text, and returns the value as written in the text.
 
 use crate::cap::decoded_json_string;
 use crate::cap::json_tape::{Kind, Tape};
@@ -17,14 +17,14 @@ pub enum PointerError {
     Nothing {
         /// The pointer.
         pointer: String,
-        /// The part of the pointer that exists.
+        /// The part of the pointer that could be resolved.
         at: String,
-        /// Description of the value there.
+        /// A description of the value there.
         what: String,
     },
 }
 
-/// Returns the value that a pointer addresses.
+/// Returns the value at a pointer.
 ///
 /// ```
 /// use endmark_context::read::pointed_to;
@@ -56,7 +56,7 @@ pub fn pointed_to<'a>(text: &'a str, pointer: &str) -> Result<&'a str, PointerEr
                 let name = &text[nodes[child].begin as usize..nodes[child].end as usize];
                 decoded_json_string(name).is_some_and(|name| name == key)
             };
-            // Of a duplicate key the last one counts, as in most readers.
+            // Of a duplicate key the last one counts, as in most JSON readers.
             found = if is_it { Some(value) } else { found };
             (child, index) = (nodes[value].next as usize, index + 1);
         }

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-/// A range of numbers. Its unit, and whether it includes the end, depend on the use.
+/// A range of numbers. The unit, and whether the end is included, depend on the use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     /// The beginning, if given.
@@ -11,13 +11,13 @@ pub struct Span {
     pub to: Option<u64>,
 }
 
-/// Error of a text that is not a range.
+/// Error of an invalid range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RangeError {
-    /// It has no colon, or other content than numbers.
+    /// The text has no colon, or something other than numbers.
     #[error("`{0}` is no range: write A:B, A: or :B")]
     Form(String),
-    /// It ends before it begins.
+    /// The range ends before it begins.
     #[error("the range `{0}` ends before it begins")]
     Backwards(String),
 }

@@ -1,25 +1,25 @@
-//! The tool by which a model reads what was left out of a result: its name, its schema and its arguments.
+//! The tool with which a model reads omitted parts of a result: its name, schema and arguments.
 
 use serde::Deserialize;
 
 use super::{Part, RangeError};
 
-/// Name of the tool. Markers contain it if the tool is offered.
+/// Name of the tool. Markers mention it if the model has it.
 pub const NAME: &str = crate::cap::READ_TOOL;
 
-/// Description of the tool for a model.
+/// Description of the tool for the model.
 pub const DESCRIPTION: &str = "Reads a part of a tool's result that was too long to be shown in full. A marker such as \
     `[… 1,234 lines (56,789 characters) left out …] endmark_read HANDLE` or `\"endmark_omitted\": {…, \"handle\": \"HANDLE\"}` \
     stands where something was left out, and names the handle. Give at most one of page, lines, bytes, pointer and grep; \
     without any the first page is read.";
 
-/// JSON Schema of its arguments, in keywords that every provider accepts.
+/// JSON Schema of the arguments, with keywords that every provider supports.
 pub const SCHEMA: &str = r#"{"type":"object","properties":{"handle":{"type":"string","description":"The handle that a marker names"},"page":{"type":"integer","description":"This page, from 1"},"lines":{"type":"string","description":"Lines from A to B, from 1, as in 1200:1260; A: and :B are open"},"bytes":{"type":"string","description":"Bytes from A on and before B, from 0, as in 0:4096"},"pointer":{"type":"string","description":"What a JSON Pointer points to, as in /items/417"},"grep":{"type":"string","description":"The lines that match this regular expression, with their numbers"}},"required":["handle"]}"#;
 
 /// The request in a call of the tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// The handle, as the model wrote it.
+    /// The handle as written by the model.
     pub handle: String,
     /// The requested part of the output.
     pub part: Part,

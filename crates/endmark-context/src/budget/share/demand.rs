@@ -1,22 +1,22 @@
-//! How much of each budget an instance should have available, and when it asks the database for it.
+//! The amount of each budget that an instance should have available, and when it requests it from the database.
 
 use std::collections::BTreeMap;
 
 use super::ShareReport;
 
-/// A share that was not used for this long is returned: soon enough for a call that waits for it (`RETURN_PATIENCE_MS`),
-/// with the time to the next heartbeat.
+/// A share that is unused for this long is returned. Together with the time to the next heartbeat, this is soon enough
+/// for a call that waits for it (`RETURN_PATIENCE_MS`).
 const UNUSED_MS: u64 = 700;
-/// Requests that follow each other faster ask for twice as much ahead.
+/// If requests follow each other faster than this, the amount requested ahead is doubled.
 const HURRY_MS: u64 = 1_000;
-/// Requests that follow each other more slowly ask for half as much. In between a share lasts for seconds, as it should.
+/// If requests follow each other more slowly than this, the amount is halved. In between a share lasts for seconds.
 const LEISURE_MS: u64 = 4_000;
 
-/// What the calls of one instance need of each budget.
+/// The demand of one instance's calls for each budget.
 #[derive(Debug)]
 pub struct Demands<K>(BTreeMap<K, Demand>);
 
-/// What they need of one budget.
+/// The demand for one budget.
 #[derive(Debug, Default)]
 struct Demand {
     wanted: WantedShare,
@@ -28,9 +28,9 @@ struct Demand {
 /// A request for a share. Its default only reports costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WantedShare {
-    /// The limit of the budget; 0 if no call has asked yet.
+    /// The limit of the budget; 0 if no call has requested it yet.
     pub limit: u64,
-    /// The smallest amount that a call waits for; 0 if no call waits.
+    /// The smallest amount that a waiting call needs; 0 if no call waits.
     pub least: u64,
     /// The amount that all waiting calls need.
     pub waiting: u64,
@@ -41,19 +41,19 @@ pub struct WantedShare {
 }
 
 impl<K: Ord + Clone> Demands<K> {
-    /// Notes a call that waits for this amount of a budget.
+    /// Records a call that waits for this amount of a budget.
     pub fn add(&mut self, now_ms: u64, key: K, limit: u64, amount: u64) {
         self.0.entry(key).or_default().add(now_ms, limit, amount);
     }
 
-    /// Notes a call that was held within the share.
+    /// Records a call that was held within the share.
     pub fn note_use(&mut self, now_ms: u64, key: &K) {
         if let Some(demand) = self.0.get_mut(key) {
             demand.used_ms = now_ms;
         }
     }
 
-    /// Returns the shares to request now. A closing instance returns all that it does not use.
+    /// Returns the shares to request now. A closing instance returns its unused amounts.
     ///
     /// ```
     /// use endmark_context::budget::Demands;
@@ -75,28 +75,28 @@ impl<K: Ord + Clone> Demands<K> {
         due
     }
 
-    /// Notes a budget of which calls in progress use all that was not returned
-    /// ([`leaves_calls`](WantedShare::leaves_calls)). A later report returns what they leave.
+    /// Records a budget whose remaining share is used by calls in progress
+    /// ([`leaves_calls`](WantedShare::leaves_calls)). A later report returns what these calls leave.
     pub fn keep(&mut self, now_ms: u64, key: K) {
         self.0.entry(key).or_insert(Demand { used_ms: now_ms, ..Demand::default() });
     }
 
-    /// Notes the database's answer: whether the budget is tight, and how much more than the used amount it granted.
+    /// Records the database's answer: whether the budget is tight, and how much of the grant is unused.
     pub fn note(&mut self, key: &K, is_tight: bool, unused: u64) {
         if let Some(demand) = self.0.get_mut(key) {
             demand.is_tight = is_tight;
         } else if unused > 0 {
-            // No call used the share lately, so the next report returns it.
+            // No call has used the share lately, so the next report returns it.
             self.0.insert(key.clone(), Demand { is_tight, ..Demand::default() });
         }
     }
 
-    /// Whether other instances wait for what is not in use of this budget here.
+    /// Whether other instances wait for the unused amount of this budget.
     pub fn is_tight(&self, key: &K) -> bool {
         self.0.get(key).is_some_and(|demand| demand.is_tight)
     }
 
-    /// Whether this is so for any budget.
+    /// Whether any budget is tight.
     pub fn has_tight(&self) -> bool {
         self.0.values().any(|demand| demand.is_tight)
     }
@@ -110,7 +110,7 @@ impl<K> Default for Demands<K> {
 
 impl Demand {
     fn add(&mut self, now_ms: u64, limit: u64, amount: u64) {
-        // A call that costs nothing needs a share, too: without one this instance does not know what others spent.
+        // A call without cost needs a share, too: without one, this instance does not know what others spent.
         let amount = amount.max(1);
         let wanted = &mut self.wanted;
         wanted.limit = limit;
@@ -119,7 +119,7 @@ impl Demand {
         self.used_ms = now_ms;
     }
 
-    /// Returns the share to request now, and whether the demand still has to be kept.
+    /// Returns the share to request now, and whether the demand must be kept.
     fn take(&mut self, now_ms: u64, is_closing: bool) -> (Option<WantedShare>, bool) {
         let is_unused = is_closing || now_ms.saturating_sub(self.used_ms) >= UNUSED_MS;
         let is_asked = self.wanted.least > 0;
@@ -141,21 +141,21 @@ impl Demand {
 }
 
 impl WantedShare {
-    /// Returns the report to the database. The journal lowers its share to the reported one first.
+    /// Returns the report to the database. The journal first lowers its share to the reported one.
     pub fn report(&self, granted: u64, spent: u64, used: u64) -> ShareReport {
         let granted = if self.returns { granted.min(used) } else { granted };
         let Self { limit, least, waiting, ahead, .. } = *self;
         ShareReport { limit, granted, spent, used, least, waiting, ahead }
     }
 
-    /// Whether the report has to be sent even if no cost changed. A report that only returns the rest of a share is
-    /// sent if it lowers the share.
+    /// Whether the report must be sent even if no cost changed. A report that only returns an amount is sent if it
+    /// lowers the share.
     pub fn is_due(&self, is_lowered: bool) -> bool {
         let only_returns = self.returns && self.limit == 0;
         is_lowered || !only_returns
     }
 
-    /// Whether calls in progress use the share of which the rest is returned.
+    /// Whether calls in progress use a share whose rest is returned.
     pub fn leaves_calls(&self, report: &ShareReport) -> bool {
         self.returns && self.least == 0 && report.used > report.spent
     }

@@ -1,12 +1,12 @@
 //! How often an instance reports to the database, in milliseconds.
 
-/// How often it checks for changed keys and reports that it is alive.
+/// How often an instance checks for changed keys and reports that it is alive.
 pub const HEARTBEAT_MS: u64 = 400;
-/// How long rows wait for others, to share a transaction.
+/// How long rows wait, so that several share a transaction.
 pub const ROW_DELAY_MS: u64 = 150;
-/// The same while a budget is nearly used up: other instances wait for returned shares.
+/// The same delay for a nearly used up budget, because other instances wait for returned shares.
 pub const TIGHT_DELAY_MS: u64 = 40;
-/// Minimum time between two transactions: a budget's row takes some hundred updates a second, from all instances.
+/// Minimum time between two transactions. A budget's row supports some hundred updates per second, from all instances.
 pub const PAUSE_MS: u64 = 8;
 /// Pause after a failure.
 pub const RETRY_PAUSE_MS: u64 = 250;
@@ -14,9 +14,9 @@ pub const RETRY_PAUSE_MS: u64 = 250;
 pub const MAX_ROWS: u32 = 512;
 /// Maximum changed budgets in one transaction.
 pub const MAX_CHANGES: u32 = 256;
-/// How long a call waits for other instances to return unused shares. The gateway waits a little longer.
+/// How long a call waits for other instances to return unused shares. The gateway waits slightly longer.
 pub const RETURN_PATIENCE_MS: u64 = 1_200;
-/// The same while the database still has some to grant: calls of this instance took the share that this one waited for.
+/// The same if the database has a free amount: other calls of this instance took the share that the call waited for.
 const RACE_PATIENCE_MS: u64 = 5_000;
 /// Pause between two requests of a call that waits for other instances.
 pub const RETURN_PAUSE_MS: u64 = 40;

@@ -1,11 +1,11 @@
-//! One simulated gateway: its journal, the calls that it holds, and what it reports to the database.
+//! A simulated gateway: its journal, its held calls, and its reports to the database.
 
 use std::collections::BTreeSet;
 
 use super::super::pace::{MAX_CHANGES, MAX_ROWS};
 use super::super::{Demands, Share, ShareReport, Tenure, WantedShare};
 
-/// A call on its way into its budget.
+/// A call that has not been held in its budget yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Call {
     pub(super) budget: usize,
@@ -13,7 +13,7 @@ pub(super) struct Call {
     pub(super) cost: u64,
     pub(super) duration_us: u64,
     pub(super) arrived_us: u64,
-    /// Whether it has asked the database for a share.
+    /// Whether the call has requested a share from the database.
     pub(super) has_asked: bool,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Journaled {
     pub(super) granted: u64,
     pub(super) spent: u64,
     pub(super) held: u64,
-    /// What other instances had spent at the last report.
+    /// The spending of other instances at the last report.
     pub(super) spent_elsewhere: u64,
 }
 
@@ -33,21 +33,21 @@ impl Journaled {
     }
 }
 
-/// What the instance does between two reports.
+/// The activity of an instance between two reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
-    /// A report is on its way, or the pause after it.
+    /// A report is in transit, or the instance pauses after it.
     Reporting,
-    /// It waits for something to report since this time, and looks again after each delay.
+    /// The instance has been waiting for something to report since this time, and checks again after each delay.
     Waiting { since_us: u64, delay_ms: u64 },
 }
 
-/// A report on its way.
+/// A report in transit.
 #[derive(Debug)]
 pub(super) struct Flight {
     pub(super) sent_ms: u64,
     pub(super) reports: Vec<(usize, ShareReport)>,
-    /// The answer: the share, what others spent, and whether the budget is tight.
+    /// The answers: the share, the spending of others, and whether the budget is tight.
     pub(super) answers: Vec<(Share, u64, bool)>,
     pub(super) rows: u64,
     pub(super) is_more: bool,
@@ -58,20 +58,20 @@ pub(super) struct Flight {
 #[derive(Debug)]
 pub(super) struct Instance {
     pub(super) is_alive: bool,
-    /// Counts kills, so that events of an earlier life are recognised.
+    /// Number of kills, so that events from before a kill are recognised.
     pub(super) life: u32,
-    /// Counts waits, so that outdated looks are recognised.
+    /// Number of waits, so that outdated checks are recognised.
     pub(super) turn: u64,
     pub(super) work: Work,
     pub(super) tenure: Tenure,
     pub(super) is_failing: bool,
     pub(super) is_registered: bool,
-    /// When the database stops counting it as alive.
+    /// When the database stops counting the instance as alive.
     pub(super) expires_ms: u64,
     pub(super) budgets: Vec<Journaled>,
     pub(super) demands: Demands<usize>,
     pub(super) changed: BTreeSet<usize>,
-    /// Rows that the database does not have, and how many of them the last look found.
+    /// Rows that the database does not have, and their number at the last check.
     pub(super) rows: u64,
     pub(super) rows_made: u64,
     pub(super) rows_seen: u64,
@@ -103,13 +103,13 @@ impl Instance {
         }
     }
 
-    /// Lets a call wait for a share of its budget.
+    /// Makes a call wait for a share of its budget.
     pub(super) fn ask(&mut self, now_ms: u64, limit: u64, call: Call) {
         self.demands.add(now_ms, call.budget, limit, call.held);
         self.waiting.push(Call { has_asked: true, ..call });
     }
 
-    /// Discards what was granted before a new registration, and reports every budget again.
+    /// Discards earlier grants before a new registration, and reports every budget again.
     pub(super) fn register(&mut self) {
         for (index, budget) in self.budgets.iter_mut().enumerate() {
             if budget.granted > 0 || budget.spent > 0 {
@@ -120,7 +120,7 @@ impl Instance {
         (self.is_registered, self.is_failing) = (true, false);
     }
 
-    /// Collects what to report. Returned amounts are deducted from the journal first.
+    /// Collects the reports. Returned amounts are first deducted from the journal.
     pub(super) fn prepare(&mut self, now_ms: u64) {
         let mut wanted = self.demands.take(now_ms, false);
         let changed: Vec<usize> = self.changed.iter().copied().take(MAX_CHANGES as usize).collect();
@@ -144,7 +144,7 @@ impl Instance {
         self.flight = Some(Flight { sent_ms: now_ms, reports, answers: Vec::new(), rows, is_more, calls });
     }
 
-    /// Notes the database's answer. Returns the calls that waited for it, and whether there is more to report.
+    /// Applies the database's answer. Returns the waiting calls, and whether there is more to report.
     pub(super) fn apply(&mut self) -> (Vec<Call>, bool) {
         let Some(flight) = self.flight.take() else { return (Vec::new(), false) };
         for ((index, report), (share, elsewhere, is_tight)) in flight.reports.iter().zip(flight.answers) {
@@ -160,7 +160,7 @@ impl Instance {
         (flight.calls, flight.is_more)
     }
 
-    /// Ends its life. Its journal stays.
+    /// Kills the instance. Its journal stays.
     pub(super) fn kill(&mut self) -> usize {
         let lost = self.waiting.len() + self.flight.take().map_or(0, |flight| flight.calls.len());
         self.waiting.clear();
@@ -171,7 +171,7 @@ impl Instance {
         lost
     }
 
-    /// Starts it again. Calls that were in progress are charged what they held.
+    /// Restarts the instance. Calls that were in progress are charged their holds.
     pub(super) fn revive(&mut self) {
         for (index, budget) in self.budgets.iter_mut().enumerate() {
             if budget.held > 0 {

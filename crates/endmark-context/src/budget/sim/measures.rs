@@ -1,24 +1,24 @@
-//! What a simulation measures.
+//! The measurements of a simulation.
 
 use super::{LOG_BYTES_PER_ROW, Plan, ROW_BYTES};
 
 const SECONDS_PER_DAY: u64 = 86_400;
 
-/// Result of a simulation.
+/// The result of a simulation.
 // Fields: a flat list of figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SimReport {
-    /// Transactions of the database a second, on average.
+    /// Database transactions per second, on average.
     pub transactions_per_second: u64,
-    /// The same in the busiest second.
+    /// Database transactions in the busiest second.
     pub peak_transactions_per_second: u64,
-    /// Rows of calls that a transaction writes, on average.
+    /// Rows of calls per transaction, on average.
     pub rows_per_transaction: u64,
-    /// Rows of calls a day.
+    /// Rows of calls per day.
     pub rows_per_day: u64,
-    /// Bytes that these rows take in the database, with their index.
+    /// Bytes of these rows in the database, with their index.
     pub table_bytes_per_day: u64,
-    /// Bytes of the write-ahead log a day, for each standby.
+    /// Bytes of the write-ahead log per day, for each standby.
     pub log_bytes_per_day: u64,
     /// The most rows that waited in the journals of all instances.
     pub most_rows_waiting: u64,
@@ -34,11 +34,11 @@ pub struct SimReport {
     pub wait_max_us: u64,
     /// Calls that were refused because their budget was used up.
     pub refused_by_budget: u64,
-    /// Calls that were refused because no instance or no database was there to decide.
+    /// Calls that were refused because no instance or database was available.
     pub refused_without_database: u64,
     /// Limit of each budget.
     pub limit: u64,
-    /// The largest part of a budget that was granted to instances and not in use, in thousandths of the limit.
+    /// The largest granted but unused part of a budget, in thousandths of the limit.
     pub most_idle_per_mille: u64,
     /// The largest part of a budget that killed instances kept from others, in thousandths of the limit.
     pub most_silent_per_mille: u64,
@@ -61,7 +61,7 @@ pub(super) struct Measures {
     pub(super) most_rows_waiting: u64,
     pub(super) most_idle: u64,
     pub(super) most_silent: u64,
-    /// Transactions by second.
+    /// Transactions per second.
     pub(super) transactions: Vec<u64>,
     /// Budgets that refused a call.
     pub(super) refusing: Vec<bool>,
@@ -69,7 +69,7 @@ pub(super) struct Measures {
 
 impl Measures {
     pub(super) fn transaction(&mut self, now_us: u64) {
-        // Only what happens after the last request is not counted.
+        // Ignores events after the last request.
         let second = usize::try_from(now_us / 1_000_000).unwrap_or(usize::MAX);
         if let Some(count) = self.transactions.get_mut(second) {
             *count += 1;

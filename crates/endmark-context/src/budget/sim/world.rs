@@ -8,7 +8,7 @@ use super::instance::{Call, Instance, Work};
 use super::measures::{Measures, SimReport};
 use super::{Plan, PlanError};
 
-/// Round trips of a new connection, until the instance is registered.
+/// Round trips of a new connection until the instance is registered.
 const CONNECT_ROUND_TRIPS: u64 = 8;
 
 /// A running simulation.
@@ -32,19 +32,19 @@ pub struct Simulation {
     scheduled: u64,
     instances: Vec<Instance>,
     budgets: Vec<Budget>,
-    /// Rows that the database does not have, of all instances.
+    /// Rows of all instances that the database does not have.
     rows_waiting: u64,
     measures: Measures,
 }
 
-/// One budget in the database.
+/// A budget in the database.
 #[derive(Debug)]
 struct Budget {
     pool: Pool,
     shares: Vec<Share>,
-    /// Until when a transaction holds the lock of its row.
+    /// When the lock of its row is released.
     locked_until_us: u64,
-    /// What calls of all instances cost, and hold.
+    /// Cost and holds of the calls of all instances.
     used: u64,
 }
 
@@ -54,25 +54,25 @@ enum Event {
     Arrive,
     /// An instance is killed.
     Kill { index: usize },
-    /// It is started again.
+    /// A killed instance is restarted.
     Back { index: usize },
-    /// A step of an instance, unless it was killed since.
+    /// A step of an instance, ignored if the instance was killed since.
     Step { index: usize, life: u32, step: Step },
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// A call that did not fit asks again.
+    /// A call that did not fit requests a share again.
     Retry(Call),
-    /// A call is over.
+    /// A call ends.
     Settle(Call),
-    /// It looks for something to report.
+    /// The instance checks for something to report.
     Look { turn: u64 },
-    /// It reports.
+    /// The instance reports.
     Tell,
-    /// Its transaction asks for the locks of its budgets.
+    /// The instance's transaction requests the locks of its budgets.
     Reach,
-    /// The pause after an answer is over.
+    /// The pause after an answer ends.
     Rested,
     /// The answer arrives; `false` if the database failed.
     Answer { is_done: bool },
@@ -118,7 +118,7 @@ impl Simulation {
             plan,
         };
         for index in 0..count {
-            // Instances do not start at the same moment.
+            // Instances do not all start at the same moment.
             let at_us = simulation.dice.roll(pace::HEARTBEAT_MS * 1_000);
             simulation.schedule_step(at_us, index, Step::Tell);
         }
@@ -134,7 +134,7 @@ impl Simulation {
         Ok(simulation)
     }
 
-    /// Handles at most this many events. Returns whether there are more.
+    /// Handles at most this many events. Returns whether more are left.
     pub fn advance(&mut self, events: usize) -> bool {
         for _ in 0..events {
             let Some(next) = self.events.pop() else { return false };
@@ -152,16 +152,16 @@ impl Simulation {
         (self.now_us / 10_000 / self.plan.seconds.max(1)).min(100)
     }
 
-    /// Returns what was measured.
+    /// Returns the measurements.
     pub fn report(&self) -> SimReport {
         let spent = |index: usize| self.instances.iter().map(|instance| instance.budgets[index].spent).sum();
         let spent: Vec<u64> = (0..self.budgets.len()).map(spent).collect();
         self.measures.report(&self.plan, &spent)
     }
 
-    /// Whether all requests were sent and all calls have ended. Heartbeats would go on.
+    /// Whether all requests were sent and all calls have ended. Heartbeats would continue forever.
     fn is_over(&self) -> bool {
-        // A call that pauses before it asks again is in no list.
+        // A call that pauses before its next request is in no list.
         let patience_us = pace::RETURN_PATIENCE_MS * 2_000;
         let has_waiting = |instance: &Instance| {
             let in_flight = instance.flight.iter().any(|flight| !flight.calls.is_empty());
@@ -225,7 +225,7 @@ impl Simulation {
             arrived_us: self.now_us,
             has_asked: false,
         };
-        // The balancer avoids instances that do not answer.
+        // The load balancer avoids instances that do not answer.
         let mut others = (0..self.instances.len()).map(|nth| (first + nth) % self.instances.len());
         match others.find(|index| self.instances[*index].is_alive) {
             Some(index) => self.hold(index, call),
@@ -233,7 +233,7 @@ impl Simulation {
         }
     }
 
-    /// Holds a call within the share of its instance, or lets it ask for more.
+    /// Holds a call within the share of its instance, or makes it request more.
     fn hold(&mut self, index: usize, call: Call) {
         let (moment_ms, now_us) = (self.now_ms(), self.now_us);
         let instance = &mut self.instances[index];
@@ -306,7 +306,7 @@ impl Simulation {
         *used = (*used + call.cost).saturating_sub(call.held);
     }
 
-    /// Begins to wait for something to report.
+    /// Starts to wait for something to report.
     fn wait(&mut self, index: usize) {
         let now_us = self.now_us;
         let instance = &mut self.instances[index];
@@ -369,7 +369,7 @@ impl Simulation {
         let Some(mut flight) = instance.flight.take() else { return };
         let locks = flight.reports.iter().map(|(budget, _)| self.budgets[*budget].locked_until_us);
         let locked_us = locks.fold(self.now_us, u64::max);
-        // The budgets, the shares, and COMMIT; without budgets only COMMIT.
+        // The budgets, the shares, and COMMIT; only COMMIT if there are no budgets.
         let round_trips = if flight.reports.is_empty() { 1 } else { 4 };
         let done_us = locked_us + round_trips * self.plan.round_trip_us + self.plan.commit_us;
         if self.is_out(done_us) {
@@ -451,7 +451,7 @@ impl Dice {
         average - average / 2 + self.roll(average / 2 * 2 + 1)
     }
 
-    /// Picks one of several. The first one has this percentage.
+    /// Picks one of several items. The first one has this percentage.
     fn pick(&mut self, count: usize, hot_percent: Option<u64>) -> usize {
         let count = count as u64;
         let picked = match hot_percent {
@@ -465,7 +465,7 @@ impl Dice {
 
 impl Ord for Scheduled {
     fn cmp(&self, other: &Self) -> Ordering {
-        // A heap returns its greatest element first.
+        // The heap returns its greatest element first, so the order is reversed.
         (other.at_us, other.number).cmp(&(self.at_us, self.number))
     }
 }

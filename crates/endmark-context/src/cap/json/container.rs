@@ -1,4 +1,4 @@
-//! JSON arrays and objects: which of their items and members are kept, and how much of each.
+//! JSON arrays and objects: selects the items and members to keep, and shortens them.
 
 use std::ops::Range;
 
@@ -11,14 +11,15 @@ use crate::cap::limits::Limits;
 use crate::cap::marker::{OMITTED, Omitted};
 use crate::cap::rows::{Choice, Facts, Rows, is_there};
 
-/// Deepest level at which values are shortened. Deeper values are kept whole or left out.
+/// The deepest level at which values are shortened. Deeper values are kept whole or omitted.
 const MAX_OPENED_LEVELS: usize = 48;
-/// Items are shortened to no less than one part in this many of the list's room. Beyond that, fewer items are kept.
+/// Items are shortened to no less than the list's room divided by this number. If that is not enough, fewer items are
+/// kept.
 const MIN_ITEM_PART: usize = 8;
-/// The same for members. It is smaller, since each key is worth something.
+/// The same for members. They may become smaller, because each key is useful.
 const MIN_MEMBER_PART: usize = 64;
 const MIN_MEMBER: usize = 40;
-/// Longer white space is not worth its room.
+/// Longer white space is dropped, because it is not worth its room.
 const LONGEST_SPACE_BYTES: usize = 64;
 
 /// A value that was shortened.
@@ -27,7 +28,7 @@ pub(in crate::cap) struct Cut {
     pub(in crate::cap) path: FieldPath,
     pub(in crate::cap) returned: Size,
     pub(in crate::cap) original: Size,
-    /// Number of items or members that were left out, and of all.
+    /// The number of omitted items or members, and of all.
     pub(in crate::cap) items: Option<(u64, u64)>,
 }
 
@@ -42,7 +43,7 @@ pub(in crate::cap) struct Shortener<'a> {
     pub(in crate::cap) cuts: Vec<Cut>,
 }
 
-/// An item of an array, or a member of an object.
+/// An item of an array or a member of an object.
 #[derive(Debug, Clone, Copy)]
 struct Child<'a> {
     /// The white space before it.
@@ -113,10 +114,10 @@ impl<'a> Shortener<'a> {
         // A container that fits loses only its excess items, so that a capped value is not capped again.
         let fits = self.size(self.source(&self.nodes[node])) <= most;
         let levels = |room: usize| if fits { (usize::MAX, 0) } else { inside.levels(room) };
-        // No marker is needed if every child can stay in some form.
+        // No marker is needed if every child can stay, possibly shortened.
         let cuts = self.cuts.len();
         if inside.children.len() <= most_items && inside.before.is_none() {
-            // The room for the brackets is 1: the first child has no comma before it.
+            // Only one byte for the brackets is subtracted, because the first child has no comma before it.
             let room = most.checked_sub(1 + self.limits.size(inside.end_space))?;
             let (level, least) = levels(room);
             if level >= least {
@@ -153,7 +154,7 @@ impl<'a> Shortener<'a> {
         let (mut body, kept) = self.body(&inside, chosen, size, room, path, depth);
         let returned = Size::of(&body);
         if kept < count {
-            // An object with no members tells a reader nothing. Changing the shape of the whole value tells more.
+            // An object without members is useless to a reader. In this case it is better to change the shape of the value.
             if !inside.is_list && (kept == 0 && depth == 0 || !is_marked) {
                 return None;
             }
@@ -173,7 +174,7 @@ impl<'a> Shortener<'a> {
         Some(inside.written(&body))
     }
 
-    /// Writes these children, each in at most `size`, as far as there is room. Returns the text and the number of
+    /// Writes as many of these children as fit, each in at most `size`. Returns the text and their number.
     /// children in it.
     fn body(
         &mut self,
@@ -205,7 +206,7 @@ impl<'a> Shortener<'a> {
         (body, kept)
     }
 
-    /// Returns the value of a child such that the whole child is at most `most`.
+    /// Returns the value of a child so that the whole child needs at most `most`.
     fn child(
         &mut self,
         inside: &Inside<'_>,
@@ -303,15 +304,15 @@ struct Inside<'a> {
     span: Range<usize>,
     is_list: bool,
     children: Vec<Child<'a>>,
-    /// What an earlier capping left out.
+    /// The parts that an earlier capping omitted.
     before: Option<Omitted>,
     /// White space before the closing bracket.
     end_space: &'a str,
 }
 
 impl Inside<'_> {
-    /// Returns the size to which larger children are shortened so that all have room, and the least size that is
-    /// worth keeping.
+    /// Returns the size to which larger children are shortened so that all fit, and the smallest size that is worth
+    /// keeping.
     fn levels(&self, room: usize) -> (usize, usize) {
         let level = fair_level(self.children.iter().map(|child| child.size).collect(), room);
         let least =
@@ -326,7 +327,7 @@ impl Inside<'_> {
 }
 
 impl Child<'_> {
-    /// Returns its size without the value.
+    /// Returns the child's size without its value.
     fn fixed(&self) -> usize {
         self.size - self.value_size
     }
@@ -347,12 +348,12 @@ fn quoted(key: &str) -> &str {
     key.trim_end_matches([' ', '\n', '\r', '\t', ':'])
 }
 
-/// Returns the decoded key, as a pointer to it is resolved.
+/// Returns the decoded key, as a JSON Pointer needs it.
 fn name(key: &str) -> String {
     string::decoded(quoted(key)).unwrap_or_else(|| unquoted(key).to_owned())
 }
 
-/// Returns the size to which larger values are shortened so that all together fit into `room`.
+/// Returns the size to which larger values must be shortened so that all of them fit into `room`.
 fn fair_level(mut sizes: Vec<usize>, mut room: usize) -> usize {
     sizes.sort_unstable();
     let mut left = sizes.len();

@@ -7,7 +7,7 @@ use super::super::text::{Landmarks, Text};
 use endmark_envelope::{Size, grapheme_boundary, json_width};
 use endmark_text::replace_lone_surrogates;
 
-/// With at least this much room, a string of several lines keeps its head, its tail and its error lines, like a text.
+/// With at least this much room, a string of several lines is capped like a text: head, tail and error lines.
 const TEXT_ROOM: usize = 400;
 
 /// A string that was cut.
@@ -18,13 +18,13 @@ pub(super) struct CutString {
     pub(super) original: Size,
 }
 
-/// Returns the text of a JSON string. Half of a surrogate pair becomes U+FFFD.
+/// Returns the text of a JSON string. An unpaired surrogate becomes U+FFFD.
 pub(crate) fn decoded(json: &str) -> Option<String> {
     serde_json::from_str(&replace_lone_surrogates(json)).ok()
 }
 
-/// Cuts a JSON string to `most`, quotation marks included. Returns `None` if there is no room. Half of a surrogate
-/// pair becomes U+FFFD.
+/// Cuts a JSON string to `most`, including its quotation marks. Returns `None` if there is no room. An unpaired
+/// surrogate becomes U+FFFD.
 pub(super) fn cut(json: &str, most: usize, limits: &Limits) -> Option<CutString> {
     let text = decoded(json)?;
     let is_of_lines = most >= TEXT_ROOM && text.trim_end().contains('\n');
@@ -32,8 +32,8 @@ pub(super) fn cut(json: &str, most: usize, limits: &Limits) -> Option<CutString>
     shortened.or_else(|| beginning(&text, most, limits))
 }
 
-/// Caps a string of several lines as a text. Escapes are longer than the characters, so the room is reduced step by
-/// step.
+/// Caps a string of several lines as a text. Escapes are longer than their characters, so the room is reduced in
+/// steps.
 fn as_text(text: &str, most: usize, limits: &Limits) -> Option<CutString> {
     let unit = if matches!(limits.unit, Unit::Bytes) { Unit::Bytes } else { Unit::Chars };
     let mut room = most;
@@ -67,7 +67,7 @@ fn beginning(text: &str, most: usize, limits: &Limits) -> Option<CutString> {
     let (shown, is_end) = if keeps_end {
         let bytes: usize =
             text.chars().rev().take_while(|character| fits(*character)).map(char::len_utf8).sum();
-        // The next boundary after the first byte that fits.
+        // The next character boundary after the first byte that fits.
         let at = text.len() - bytes;
         let at =
             (at..=text.len()).find(|at| text.is_char_boundary(*at) && grapheme_boundary(text, *at) == *at)?;
@@ -84,6 +84,6 @@ fn beginning(text: &str, most: usize, limits: &Limits) -> Option<CutString> {
 
 /// Returns the size of a character in a JSON string.
 pub(in crate::cap) fn cost(character: char, limits: &Limits) -> usize {
-    // An escape has as many characters as bytes.
+    // An escape is ASCII, so it has as many characters as bytes.
     if matches!(limits.unit, Unit::Bytes) || character.is_ascii() { json_width(character) } else { 1 }
 }

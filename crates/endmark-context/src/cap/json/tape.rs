@@ -17,7 +17,7 @@ pub(crate) struct Node {
     /// Number of items or members.
     pub(crate) count: u32,
     pub(crate) kind: Kind,
-    /// Whether it contains a list with more items than allowed.
+    /// Whether it contains a list with more items than the limit.
     pub(crate) has_long_list: bool,
 }
 
@@ -29,14 +29,14 @@ pub(crate) struct Tape {
     open: Vec<u32>,
 }
 
-/// Usual number of text bytes for one node. Memory is reserved by it, so that nodes are not copied while they grow.
+/// Typical number of text bytes per node. Memory is reserved by it, so that nodes are not copied as they grow.
 const BYTES_OF_A_NODE: usize = 12;
-/// Most nodes that are reserved. A larger text may have few nodes, such as one long string.
+/// Most nodes for which memory is reserved. A large text may have few nodes, such as one long string.
 const MAX_RESERVED_NODES: usize = 1 << 20;
 
 impl Tape {
-    /// Reads a text that is one JSON value. Returns `None` if it is not. Lists of more than `max_items` are marked,
-    /// and so are the containers around them.
+    /// Reads a text that must be one JSON value; otherwise returns `None`. Marks lists of more than `max_items`, and the
+    /// containers around them.
     pub(crate) fn read(&mut self, text: &str, max_items: usize) -> Option<()> {
         self.nodes.clear();
         self.open.clear();
@@ -119,7 +119,7 @@ impl Visit for Recording<'_> {
 }
 
 impl Tape {
-    /// Whether the last item of the list that is being closed is a marker of an earlier capping.
+    /// Whether the list that ends here has the marker of an earlier capping as its last item.
     fn ends_in_marker(&self, list: usize, text: &str) -> bool {
         let mut item = list + 1;
         while let Some(next) =

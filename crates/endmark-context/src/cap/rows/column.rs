@@ -1,4 +1,4 @@
-//! One column of a table: its rare values, and its outliers among numbers.
+//! A column of a table: finds its rare values and its numeric outliers.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -6,22 +6,22 @@ use std::hash::{BuildHasherDefault, Hasher};
 use super::{Fact, Row};
 use crate::cap::error_signs;
 
-/// A column with more distinct values than this has no rare ones.
+/// A column with more distinct values than this has no rare values.
 const MAX_COUNTED_VALUES: usize = 32;
-/// How many rows of a value are held.
+/// How many rows are remembered for each value.
 const ROWS_OF_VALUE: usize = 4;
-/// A value is rare if a single row has it, or at most one row in this many.
+/// A value is rare if only one row has it, or at most one row in this many.
 const RARE_ONE_IN: u64 = 100;
-/// Rare values count only if all of them together are in at most one row in this many.
+/// Rare values count only if all of them together occur in at most one row in this many.
 const ALL_RARE_ONE_IN: u64 = 20;
-/// With fewer rows, no row is prominent.
+/// A table with fewer rows has no prominent rows.
 const MIN_ROWS: u64 = 20;
 /// A number is an outlier if it is more than this many standard deviations from the mean.
 const OUTLIER_DEVIATIONS: f64 = 5.0;
-/// How many of the highest and of the lowest numbers are held.
+/// How many of the highest and of the lowest numbers are remembered.
 const EXTREMES_PER_SIDE: usize = 2;
 
-/// Hasher for keys that are hashes already.
+/// Hasher for keys that are already hashes.
 pub(super) type Hashed = BuildHasherDefault<AsIs>;
 
 /// Uses a hash as its own hash.
@@ -110,7 +110,7 @@ impl<R: Clone> Column<R> {
         }
     }
 
-    /// Calls `name` for each prominent row of a table of `rows` rows, with the number of rows that share the value.
+    /// Calls `name` for each prominent row of a table with `rows` rows, and passes the number of rows with its value.
     pub(super) fn standing_out<'a>(&'a self, rows: u64, mut name: impl FnMut(u64, &'a Row<R>)) {
         if rows < MIN_ROWS {
             return;
@@ -124,7 +124,7 @@ impl<R: Clone> Column<R> {
     }
 }
 
-/// Calls `name` for the rows of rare values, if these are few in total.
+/// Calls `name` for the rows with rare values, if they are few in total.
 fn rare<'a, R: 'a>(
     all: impl Iterator<Item = &'a Same<R>> + Clone,
     of: u64,
@@ -140,7 +140,7 @@ fn rare<'a, R: 'a>(
 }
 
 impl<R: Clone> Spread<R> {
-    /// Welford's algorithm, which needs one pass and does not store the numbers.
+    /// Uses Welford's algorithm, which needs one pass and does not store the numbers.
     fn take(&mut self, number: f64, row: &Row<R>) {
         self.count += 1.0;
         let before = number - self.mean;

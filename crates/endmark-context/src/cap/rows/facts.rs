@@ -3,11 +3,11 @@
 use crate::cap::error_signs;
 use crate::cap::json::{Kind, Node};
 
-/// Depth in a row to which values are columns of their own.
+/// Nested values up to this depth are separate columns.
 const MAX_COLUMN_LEVELS: usize = 3;
 /// Seed of the column hashes.
 const ROOT: u64 = 0x517c_c1b7_2722_0a95;
-/// Of a longer text, only this many bytes are hashed, with its length.
+/// Only this many bytes of a longer text are hashed, together with its length.
 const LONGEST_VALUE_BYTES: usize = 64;
 
 /// One value of a row.
@@ -41,8 +41,7 @@ impl Fact<'_> {
 }
 
 impl<'a> Facts<'a> {
-    /// Collects the facts of a JSON value: the node and everything in it. Its words are examined from the first hint
-    /// of an error on.
+    /// Collects the facts of a JSON value and everything in it. Examines its words from the first hint of an error.
     pub(in crate::cap) fn of_json(
         &mut self,
         text: &'a str,
@@ -58,7 +57,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Collects the facts of a record by its fields and the names of their columns.
+    /// Collects the facts of a record from its fields and column names.
     pub(in crate::cap) fn of_record(
         &mut self,
         record: &str,
@@ -80,13 +79,13 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Collects the facts of a row whose format differs from that of the others.
+    /// Collects the facts of a row whose format differs from the others.
     pub(in crate::cap) fn of_stranger(&mut self, row: &'a str) {
         self.clear();
         self.list.push(Fact { column: 0, kind: Kind::String, text: row });
     }
 
-    /// Adds the fact that a key names an error, for a member with a value.
+    /// Records that a key names an error, for a member with content.
     pub(in crate::cap) fn with_key(&mut self, key: &str, is_there: bool) {
         if is_there && error_signs::is_error_key(key) {
             self.error = self.error.or(Some(ROOT));
@@ -127,7 +126,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Whether a value has content: an `error` that is `null`, `false`, `0`, `""`, `[]` or `{}` is not an error.
+/// Whether a value has content. An `error` that is `null`, `false`, `0`, `""`, `[]` or `{}` is not an error.
 pub(in crate::cap) fn is_there(text: &str, node: &Node) -> bool {
     match node.kind {
         Kind::Array | Kind::Object => node.count > 0,

@@ -1,4 +1,4 @@
-//! Records of CSV (RFC 4180), as they are written.
+//! Records of CSV (RFC 4180) in their written form.
 
 use endmark_envelope::grapheme_boundary;
 
@@ -28,20 +28,20 @@ pub(in crate::cap) fn unquoted(field: &str) -> String {
     inside.map_or_else(|| field.to_owned(), |inside| inside.replace("\"\"", "\""))
 }
 
-/// Encodes a text as a field.
+/// Encodes a text as a field of a record.
 pub(in crate::cap) fn quoted(text: &str, delimiter: char) -> String {
     let needs = text.contains([delimiter, '"', '\n', '\r']);
     if needs { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
-/// Returns a record with the usual number of fields, of which the first is this text.
+/// Returns a record with the usual number of fields, whose first one is this text.
 pub(in crate::cap) fn record_of(text: &str, delimiter: char, columns: usize) -> String {
     let mut record = quoted(text, delimiter);
     record.extend(std::iter::repeat_n(delimiter, columns.saturating_sub(1)));
     record
 }
 
-/// Returns a record in at most `most`, with its longest fields cut at graphemes. Returns `None` if there is no room.
+/// Returns a record with at most `most`, with its longest fields cut at graphemes. Returns `None` if there is no room.
 pub(in crate::cap) fn shortened(
     record: &str,
     delimiter: char,

@@ -1,4 +1,4 @@
-//! Holds the lines in between that are worth keeping, with their neighbours: as many as fit, the rarest first.
+//! Keeps the important lines between head and tail, with their neighbours: as many as fit, the rarest first.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -7,12 +7,12 @@ use super::run::Part;
 use crate::cap::error_signs::{self, Shapes};
 use crate::cap::marker::LeftOut;
 
-/// A neighbour ranks like a line with this many more occurrences.
+/// A neighbour ranks like a line with this many more earlier occurrences.
 const NEIGHBOURS_BEHIND: u32 = 3;
-/// Longest trace that is kept with its error line. Deeper ones are recursions, or frames of a framework.
+/// Longest trace that is kept with its error line. Longer ones are recursions or frames of a framework.
 const MAX_TRACE_LINES: usize = 40;
 
-/// Number of earlier lines of its shape, and its position. A smaller rank is worth more.
+/// Number of earlier lines of the same shape, and the position. A smaller rank is better.
 type Rank = (u32, u64);
 
 /// Lines worth keeping, within a bound.
@@ -25,9 +25,9 @@ pub(super) struct Found {
     shapes: Shapes,
     /// The parts before the next one.
     before: VecDeque<Owned>,
-    /// Number of neighbours still to come, and their worth.
+    /// Number of neighbours that still follow, and their rank.
     coming: (usize, u32),
-    /// How many more lines may belong to the trace of the last landmark.
+    /// How many more lines may belong to the trace of the last important line.
     trace: usize,
 }
 
@@ -54,7 +54,7 @@ impl Owned {
 }
 
 impl Found {
-    /// Holds lines of at most `most` in total, with `neighbours` lines on either side of each landmark.
+    /// Keeps lines of at most `most` in total, with `neighbours` lines on either side of each important line.
     pub(super) fn new(most: usize, neighbours: usize) -> Self {
         Self {
             most,
@@ -116,8 +116,8 @@ impl Found {
         }
     }
 
-    /// Returns the highest-ranked lines within a range that fit into `most`, in order, and their total size. A line
-    /// that follows no other one also needs a marker.
+    /// Returns the best lines within a range that fit into `most`, in order, and their total size. A line that does not
+    /// follow another one also needs a marker.
     pub(super) fn within(&self, most: usize, marker: usize, range: Range<u64>) -> (Vec<Part<'_>>, usize) {
         let (mut chosen, mut taken) = (BTreeSet::new(), 0);
         let mut parts = Vec::new();

@@ -1,8 +1,8 @@
-//! Consecutive parts of a text in one piece of memory.
+//! Consecutive parts of a text in one buffer.
 
 use crate::cap::marker::LeftOut;
 
-/// One part of a text: a line, or part of a long line.
+/// A part of a text: a line, or part of a long line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part<'a> {
     /// Index of the part, from 0.
@@ -12,7 +12,7 @@ pub(super) struct Part<'a> {
     pub(super) size: usize,
     /// Sum of the parts before it.
     pub(super) before: LeftOut,
-    /// What would be left out with it.
+    /// The amount that is omitted without this part.
     pub(super) weight: LeftOut,
 }
 

@@ -38,7 +38,7 @@ pub(super) fn anchors<'a>(
     });
 }
 
-/// Whether a call runs a program: an argument is a command by its name or its shape.
+/// Whether a call runs a program: the name or shape of an argument indicates a command.
 fn is_program(call: &Call<'_>) -> bool {
     match tree::parsed(&call.arguments) {
         Some(Value::Object(fields)) => fields.iter().any(|(name, value)| {
@@ -49,7 +49,7 @@ fn is_program(call: &Call<'_>) -> bool {
     }
 }
 
-/// Returns a call as one line: its name, and its arguments without their names.
+/// Returns a call on one line: its name, and its arguments without their names.
 pub(crate) fn described(call: &Call<'_>) -> String {
     fn leaves(value: &Value, out: &mut String) {
         match value {
@@ -109,8 +109,7 @@ pub(crate) fn outcome(result: Option<&ToolResult<'_>>) -> String {
 }
 
 fn exit_code(text: &str) -> Option<i64> {
-    // The exit code is at the end or at the beginning. A search through all of a long output would find unrelated
-    // phrases.
+    // The exit code is near the beginning or the end. Searching all of a long output would find unrelated phrases.
     let lines = || text.lines().take(3).chain(text.lines().rev().take(3));
     lines().find_map(|line| {
         let lower = line.to_ascii_lowercase();

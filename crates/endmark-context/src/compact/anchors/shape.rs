@@ -1,4 +1,4 @@
-//! Classifies a word by its shape alone (CX-4), since no word list contains the ids of every system.
+//! Classifies a word by its shape (CX-4), because no word list contains the ids of every system.
 
 /// The shape of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,7 +25,7 @@ const MAX_ENDING_BYTES: usize = 5;
 
 /// Returns the shape of a word without the punctuation around it.
 pub(crate) fn shape_of(word: &str) -> Shape {
-    // Fast path: most words are small letters of ASCII.
+    // Fast path: most words consist of lower-case ASCII letters.
     if word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return Shape::Word;
     }
@@ -41,9 +41,9 @@ pub(crate) fn shape_of(word: &str) -> Shape {
     if word.len() > MAX_WORD_BYTES || letters + digits == 0 {
         return Shape::Word;
     }
-    // Fast path: most other words consist of letters alone.
+    // Fast path: most other words consist only of letters.
     if digits + joints + others == 0 {
-        // Codes often consist of capitals alone.
+        // Codes often consist only of capitals.
         let is_code = letters >= 5 && word.bytes().all(|byte| byte.is_ascii_uppercase());
         return if is_code || is_joined(word) { Shape::Identifier } else { Shape::Word };
     }
@@ -110,7 +110,7 @@ fn is_date(word: &str) -> bool {
 
 /// Whether the word is a path of several steps, or a name with an extension.
 fn is_file(word: &str, digits: usize) -> bool {
-    // Drop the letter of a drive.
+    // Removes a drive letter.
     let word = word.get(1..).filter(|rest| rest.starts_with(":\\")).map_or(word, |rest| &rest[1..]);
     let steps = word.split(['/', '\\']).filter(|step| !step.is_empty()).count();
     let is_rooted = word.starts_with(['/', '~']) || word.starts_with("./") || word.starts_with("../");
@@ -128,7 +128,7 @@ fn is_file(word: &str, digits: usize) -> bool {
             || steps > 2)
 }
 
-/// Whether a word is unpronounceable: this many consonants in a row are frequent in codes, but rare in words.
+/// Whether a word is unpronounceable: it has this many consonants in a row, which is frequent only in codes.
 pub(crate) fn is_strange(word: &str, consonants: usize) -> bool {
     let is_vowel = |byte: u8| matches!(byte.to_ascii_lowercase(), b'a' | b'e' | b'i' | b'o' | b'u' | b'y');
     word.len() >= MIN_STRANGE_BYTES
@@ -136,7 +136,7 @@ pub(crate) fn is_strange(word: &str, consonants: usize) -> bool {
         && word.as_bytes().split(|byte| is_vowel(*byte)).any(|run| run.len() >= consonants)
 }
 
-/// Shorter words are abbreviations.
+/// Shorter words may be abbreviations.
 const MIN_STRANGE_BYTES: usize = 6;
 
 /// Returns the words of a text, without the punctuation around them.

@@ -30,7 +30,7 @@ const ERROR_WORDS: [&str; 12] = [
     "timed out",
 ];
 
-/// Phrases with which a model begins the statement of a decision.
+/// Phrases with which a model begins to state a decision.
 const DECISION_BEGINNINGS: [&str; 10] = [
     "decision",
     "decided",
@@ -47,7 +47,7 @@ const DECISION_BEGINNINGS: [&str; 10] = [
 /// Prefixes of an open step in a list.
 const OPEN_STEPS: [&str; 3] = ["- [ ]", "* [ ]", "+ [ ]"];
 
-/// Returns a text as one line with single spaces.
+/// Returns a text on one line with single spaces.
 pub(crate) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for word in text.split_whitespace() {
@@ -59,9 +59,9 @@ pub(crate) fn one_line(text: &str) -> String {
     line
 }
 
-/// Returns a text as one line, cut visibly after `most` characters.
+/// Returns a text on one line, cut visibly after `most` characters.
 pub(crate) fn clipped(text: &str, most: usize) -> Cow<'_, str> {
-    // A text has no more characters than bytes.
+    // A text never has more characters than bytes.
     if text.len() <= most && is_one_line(text) {
         return Cow::Borrowed(text);
     }
@@ -161,7 +161,7 @@ pub(crate) fn is_error_line(line: &str) -> bool {
     words.find_iter(line).any(|found| begins(found.start()))
 }
 
-/// Adds the words of a line that are useful only if exact.
+/// Adds the words of a line that are useful only if they are exact.
 pub(crate) fn exact<'a>(line: &'a str, place: Source, anchors: &mut Vec<Anchor<'a>>) {
     for word in words(line) {
         let kind = match shape_of(word) {

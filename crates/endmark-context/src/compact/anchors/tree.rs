@@ -9,13 +9,13 @@ use serde_json::Value;
 use super::text::{MAX_VALUE_CHARS, clipped, exact, is_error_line};
 use super::{Anchor, AnchorKind, Shape, Source, shape_of};
 
-/// Strings of more characters are not values: they are searched for anchors as text.
+/// Longer strings (in characters) are not values, but texts that are searched for anchors.
 const MAX_STRING_CHARS: usize = 80;
-/// A name with at least this many digits is an id, whatever its value is.
+/// A name with at least this many digits is an id, regardless of its value.
 const MIN_DIGITS: usize = 3;
 /// States of an open step of a plan.
 const OPEN: [&str; 5] = ["pending", "in_progress", "todo", "open", "not_started"];
-/// Names of the field that describes the step.
+/// Names of the field with the description of a step.
 const STEP_NAMES: [&str; 6] = ["content", "step", "title", "text", "task", "description"];
 
 /// Adds the names of all fields in a JSON text.
@@ -69,7 +69,7 @@ impl Walk<'_, '_> {
                 }
                 let is_table = is_table(fields);
                 for (inner, value) in fields {
-                    // The names in a table object are ids, and belong to the field that contains the object.
+                    // The names in a table object are ids. They belong to the field that contains the object.
                     if is_table || is_id_of_row(inner, value) {
                         self.push(AnchorKind::Identifier, name, inner);
                         self.value(name, value);
@@ -99,7 +99,7 @@ impl Walk<'_, '_> {
             Shape::Url => AnchorKind::Url,
             Shape::File => AnchorKind::File,
             Shape::Number => AnchorKind::Number,
-            // A filter for errors in a call is not an error.
+            // An error word in a call's arguments, such as a filter for errors, is not an error.
             Shape::Word
                 if self.place == Source::Result
                     && (name.eq_ignore_ascii_case("error") || is_error_line(text)) =>
@@ -122,7 +122,7 @@ impl Walk<'_, '_> {
     }
 }
 
-/// Whether an object is a table: it has several values, all of them objects whose first two field names are the same.
+/// Whether an object is a table: it has several values, which are all objects with the same first two field names.
 fn is_table(fields: &serde_json::Map<String, Value>) -> bool {
     let first_fields =
         |row: &Value| row.as_object().map(|row| row.keys().take(2).cloned().collect::<Vec<_>>());
@@ -131,7 +131,7 @@ fn is_table(fields: &serde_json::Map<String, Value>) -> bool {
     fields.len() > 1 && !first.is_empty() && rows.all(|row| row.as_ref() == Some(&first))
 }
 
-/// Whether a name is the id of a row instead of a field name.
+/// Whether a name is the id of a row and not a field name.
 fn is_id_of_row(name: &str, value: &Value) -> bool {
     let digits = name.bytes().filter(u8::is_ascii_digit).count();
     let has_fields = matches!(value, Value::Object(_) | Value::Array(_));
@@ -140,7 +140,7 @@ fn is_id_of_row(name: &str, value: &Value) -> bool {
         && (has_fields || digits >= MIN_DIGITS)
 }
 
-/// Returns the open step that an object describes: a step with a state, as agents keep their plans.
+/// Returns the open step in an object: a step with a state, as in agents' plans.
 fn open_step(fields: &serde_json::Map<String, Value>) -> Option<&str> {
     let state = ["status", "state"].iter().find_map(|name| fields.get(*name)?.as_str())?;
     if !OPEN.contains(&state) {

@@ -1,7 +1,7 @@
 //! References to items that the provider stored.
 //!
-//! Such an item may be a call, so a result without a visible call belongs to the references before it. Reasoning
-//! among them belongs to the call after it.
+//! Such an item may be a call, so a result without a visible call belongs to the references before it. Reasoning among
+//! them belongs to the call after it.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::conversation::{Content, Conversation, Part, Role, Turn};
 /// Prefixes of OpenAI's item ids that are not calls.
 const NOT_CALLS: [&str; 2] = ["msg_", "rs_"];
 
-/// A run of the model's items with at least one reference, and the results of the calls in it.
+/// Consecutive items of the model with at least one reference, and the results of their calls.
 #[derive(Debug, Default)]
 struct Step {
     turns: Vec<usize>,
@@ -19,13 +19,13 @@ struct Step {
     may_call: bool,
 }
 
-/// Finds the turns that belong together, and removes the results among them from `orphans`.
+/// Finds the turns that belong together, and removes their results from `orphans`.
 pub(super) fn steps(conversation: &Conversation<'_>, orphans: &mut Vec<Place>) -> Vec<Vec<usize>> {
     let mut waiting = orphans.iter().copied().peekable();
     let mut steps: Vec<Step> = Vec::new();
     let mut left = Vec::new();
     let mut goes_on = false;
-    // The last step with a reference, and the last one with a reference that may be a call.
+    // The last step with a reference, and the last step with a reference that may be a call.
     let (mut last_reference, mut last_call) = (None, None);
     let mut by_id: HashMap<&str, usize> = HashMap::new();
     for (position, turn) in conversation.turns.iter().enumerate() {
@@ -48,7 +48,7 @@ pub(super) fn steps(conversation: &Conversation<'_>, orphans: &mut Vec<Place>) -
         goes_on = false;
         while let Some(place) = waiting.next_if(|place| place.turn <= position) {
             let result = turn.parts.get(place.part).and_then(Part::result);
-            // An approval names the item itself. The result of a call names the call inside it.
+            // An approval refers to the item itself. The result of a call refers to the call inside the item.
             let named = result.and_then(|result| by_id.get(result.call_id.as_deref()?)).copied();
             match named.or(last_call).or(last_reference) {
                 Some(step) if steps[step].turns.last() != Some(&position) => steps[step].turns.push(position),

@@ -1,4 +1,4 @@
-//! The classes of characters. The lists hold measured facts that do not follow from a Unicode property.
+//! The classes of characters. The lists are measured facts that do not follow from a Unicode property.
 
 use unicode_general_category::{GeneralCategory as Category, get_general_category};
 use unicode_normalization::char::canonical_combining_class;
@@ -12,7 +12,7 @@ pub(super) const CAPITAL: char = '\u{fdd3}';
 /// Marks that the following text is in capital letters.
 pub(super) const CAPITALS: char = '\u{fdd4}';
 
-/// Marks of our own. If the text contains one of them, it is replaced with a private-use character.
+/// Our own marks. If a text contains one of them, the character is replaced by a private-use character.
 const MARKS: [char; 5] = [BEGIN, END, '\u{fdd2}', CAPITAL, CAPITALS];
 const FIRST_ESCAPE: u32 = 0xe000;
 
@@ -35,21 +35,21 @@ const IDEOGRAPHIC_LETTERS: &[char] = &[
 pub(super) enum Class {
     /// A word.
     Word,
-    /// Characters that stand alone: ideographs, emoji, most symbols.
+    /// Characters that are separate runs: ideographs, emoji, most symbols.
     Hard,
     Digit,
     Punctuation,
     Space,
-    /// Combining marks without a character to combine with.
+    /// Combining marks without a base character.
     StrayMark,
 }
 
-/// Whether a character of the text is the same as one of our marks.
+/// Whether a character of the text equals one of our marks.
 pub(super) fn is_taken(c: char) -> bool {
     MARKS.contains(&c)
 }
 
-/// Replaces a character of the text that is the same as one of our marks.
+/// Replaces a character of the text that equals one of our marks.
 pub(super) fn escaped(c: char) -> char {
     let place = MARKS.iter().position(|mark| *mark == c);
     let escape = place.and_then(|place| char::from_u32(FIRST_ESCAPE + u32::try_from(place).ok()?));
@@ -62,7 +62,7 @@ pub(super) fn literal(c: char) -> char {
     place.and_then(|place| MARKS.get(place)).copied().unwrap_or(c)
 }
 
-/// Whether it is one of our marks.
+/// Whether this is one of our marks.
 pub(super) fn is_mark(c: char) -> bool {
     matches!(c, BEGIN | END | CAPITAL | CAPITALS)
 }
@@ -120,14 +120,14 @@ pub(super) fn is_selector(c: char) -> bool {
     matches!(c, '\u{fe00}'..='\u{fe0f}')
 }
 
-/// Whether it is a letter that stands alone.
+/// Whether a letter is always a separate run.
 fn is_hard_letter(c: char) -> bool {
     is_astral(c)
         || matches!(c, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}')
         || IDEOGRAPHIC_LETTERS.contains(&c)
 }
 
-/// Whether it is a symbol that counts as a letter.
+/// Whether a symbol counts as a letter.
 fn is_symbol_letter(c: char) -> bool {
     matches!(c, '\u{16ee}'..='\u{16f0}' | '\u{2160}'..='\u{2188}' | '\u{24b6}'..='\u{24e9}' | '\u{a6e6}'..='\u{a6ef}')
 }
@@ -186,18 +186,18 @@ pub(super) fn class(c: char) -> Class {
     }
 }
 
-/// Whether it is a mark that closes the word before it.
+/// Whether a mark ends the word before it.
 pub(super) fn is_separator(c: char) -> bool {
     !is_astral(c) && is_combining(c) && !is_selector(c) && !c.is_alphabetic()
 }
 
-/// Whether it is a mark that opens a word if it has no character to combine with.
+/// Whether a mark without a base character begins a word.
 pub(super) fn is_stray(c: char) -> bool {
     let is_syriac_vowel = matches!(c, '\u{711}' | '\u{730}'..='\u{73f}');
     !c.is_ascii() && !is_syriac_vowel && canonical_combining_class(c) != 0 && !is_separator(c)
 }
 
-/// Whether a hard character has borders as punctuation does.
+/// Whether a hard character has borders like punctuation.
 pub(super) fn is_like_punctuation(c: char) -> bool {
     let c = literal(c);
     if is_astral(c) {
@@ -230,7 +230,7 @@ pub(super) fn is_of_digits(run: &str) -> bool {
         && run.chars().all(|c| category(c) == first)
 }
 
-/// Whether it belongs to a case pair that is newer than most tables.
+/// Whether it belongs to a case pair that most tables do not contain yet.
 fn is_new_cased(c: char) -> bool {
     matches!(c, '\u{1c89}' | '\u{1c8a}' | '\u{a7cb}' | '\u{264}')
 }
@@ -238,7 +238,7 @@ fn is_new_cased(c: char) -> bool {
 /// Appends the lower case of a character, regardless of its neighbours.
 pub(super) fn lower(c: char, into: &mut String) {
     match c {
-        // Unicode calls it a capital, but by measurement it does not count as one.
+        // Unicode classifies it as a capital, but measurements show that it does not count as one.
         '\u{3f4}' => into.push(c),
         '\u{1c89}' => into.push('\u{1c8a}'),
         '\u{a7cb}' => into.push('\u{264}'),
@@ -246,7 +246,7 @@ pub(super) fn lower(c: char, into: &mut String) {
     }
 }
 
-/// Whether it is a capital: a character that differs from its lower case.
+/// Whether a character is a capital, so that it differs from its lower case.
 pub(super) fn is_upper(c: char) -> bool {
     match c {
         '\u{3f4}' => false,

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// Thai SARA AM as two characters, which is read as one.
+/// Thai SARA AM as two characters, which is read as one character.
 const THAI_AM_IN_TWO: &str = "\u{e4d}\u{e32}";
 const THAI_NIKHAHIT: char = '\u{e4d}';
 const THAI_AM: &str = "\u{e33}";
 
 /// Returns the text in Unicode's composed form, without control and private-use characters, and with one kind of
-/// space. No character is composed across a newline, so lines are checked one by one: most are normal already.
+/// space. Composition never crosses a newline, so each line is checked separately: most lines need no change.
 pub(super) fn normalised(text: &str, folds_quotes: bool) -> Cow<'_, str> {
     if is_normal(text) {
         return Cow::Borrowed(text);
@@ -48,7 +48,7 @@ fn normalise(line: &str, folds_quotes: bool, into: &mut String) {
         other => Some(other),
     };
     let composed = line.nfc().filter(|c| !is_dropped_control(*c));
-    // A dropped character may be between the two.
+    // A dropped character may have been between the two.
     if line.contains(THAI_NIKHAHIT) {
         let composed = composed.collect::<String>().replace(THAI_AM_IN_TWO, THAI_AM);
         into.extend(composed.chars().filter_map(read));

@@ -2,13 +2,13 @@
 
 use super::class::{Class, ascii_class, class, is_border_digit, is_like_punctuation, is_selector, is_stray};
 
-/// A longer run is split, so that memory does not grow with the longest word. That adds a token or two.
+/// Longer runs are split, so that memory does not grow with the longest word. This adds a token or two.
 const MAX_RUN_BYTES: usize = 64 * 1024;
 
 /// A run with its class.
 pub(super) type Run<'a> = (Class, &'a str);
 
-/// Kinds of characters that belong together in a hard run.
+/// Kinds of characters that form parts of a hard run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Punctuation,
@@ -87,7 +87,7 @@ impl<'a> Iterator for Runs<'a> {
     }
 }
 
-/// Returns the class of a character after one of another class.
+/// Returns the class of a character that follows another class.
 fn class_behind(before: Option<Class>, c: char) -> Class {
     let own = class(c);
     if own == Class::Word && before != Some(Class::Word) && is_stray(c) { Class::StrayMark } else { own }

@@ -1,6 +1,6 @@
-//! The stream that is split into pieces: runs, with word boundaries and capitals as characters of their own.
+//! The stream that is split into pieces: runs, with separate characters for word boundaries and capitals.
 //!
-//! It is counted while it is written, and never exists as a whole.
+//! The stream is counted while it is written, so it never exists as a whole.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use super::tally::Tally;
 /// Suffixes that an apostrophe joins to the word before it.
 const CONTRACTIONS: [&str; 7] = ["s", "t", "d", "m", "ll", "re", "ve"];
 
-/// Bytes of the stream that are written before they are counted.
+/// How many bytes of the stream are written before they are counted.
 const COUNTED_AT_ONCE: usize = 4 << 10;
 
 /// Counts the tokens of a normalised text without trailing newlines. `begins_with_space` is true if the text began
@@ -57,21 +57,21 @@ pub(super) fn tokens(
 }
 
 struct Stream<'a> {
-    /// The two runs before the current one.
+    /// The two previous runs.
     before: [Option<Run<'a>>; 2],
     own: Option<Run<'a>>,
     next: Option<Run<'a>>,
     frames: bool,
     least_capitals: Option<usize>,
-    /// Written text that is not counted yet.
+    /// Written text that is still to be counted.
     out: String,
-    /// Where its last two words end.
+    /// The ends of its last two words.
     ends: [usize; 2],
     tally: Tally,
 }
 
 impl Stream<'_> {
-    /// Whether the boundary of the frame belongs to the first run.
+    /// Whether the first run has the boundary of the frame.
     fn first_has_boundary(&self) -> bool {
         let Some((class, body)) = self.own else { return false };
         if self.opens_word() {
@@ -86,13 +86,13 @@ impl Stream<'_> {
         }
     }
 
-    /// Whether the current run is an apostrophe that opens the next word.
+    /// Whether the current run is an apostrophe that begins the next word.
     fn opens_word(&self) -> bool {
         self.own.is_some_and(|(_, body)| body == "'")
             && self.next.is_some_and(|(class, _)| matches!(class, Class::Word | Class::StrayMark))
     }
 
-    /// Whether a word is joined to the word before it by an apostrophe.
+    /// Whether an apostrophe joins a word to the previous word.
     fn is_contraction(&self, word: &str) -> bool {
         let [before, apostrophe] = self.before;
         if !CONTRACTIONS.contains(&word) || apostrophe != Some((Class::Punctuation, "'")) {
@@ -108,7 +108,7 @@ impl Stream<'_> {
         })
     }
 
-    /// Whether the current run follows a space, or the boundary of the frame.
+    /// Whether the current run follows a space or the boundary of the frame.
     fn is_behind_space(&self) -> bool {
         self.before[1].map_or(self.frames, |(class, body)| class == Class::Space && body.ends_with(' '))
     }
@@ -163,8 +163,7 @@ impl Stream<'_> {
         self.ends = [self.ends[1], self.out.len()];
     }
 
-    /// Counts the written text up to the last word but one. The beginning of a word can still change the text after
-    /// that.
+    /// Counts the written text up to the last word but one. The beginning of a word can still change the text after that.
     fn count_settled(&mut self) {
         let [settled, last] = self.ends;
         if settled < COUNTED_AT_ONCE {
@@ -206,7 +205,7 @@ fn takes_end(body: &str) -> bool {
     body.chars().next_back().is_some_and(|c| is_selector(c) || is_like_punctuation(c))
 }
 
-/// Returns a word in lower case with its mark if a mark describes all of its capitals. Otherwise returns it
+/// Returns a word in lower case with its mark, if a mark can describe its capitals. Otherwise returns the word
 /// unchanged.
 fn cased(word: &str, least_capitals: Option<usize>) -> (Option<char>, Cow<'_, str>) {
     if word.bytes().all(|byte| byte.is_ascii_alphabetic()) {
@@ -250,7 +249,7 @@ fn cased(word: &str, least_capitals: Option<usize>) -> (Option<char>, Cow<'_, st
     (Some(CAPITAL), lowered(word).into())
 }
 
-/// The same for a word of ASCII letters, as nearly all words are.
+/// The same for a word of ASCII letters, which nearly all words are.
 fn cased_in_ascii(word: &str, least_capitals: Option<usize>) -> (Option<char>, Cow<'_, str>) {
     let capitals = word.bytes().filter(u8::is_ascii_uppercase).count();
     let is_capitals = capitals == word.len() && least_capitals.is_some_and(|least| capitals >= least.max(1));

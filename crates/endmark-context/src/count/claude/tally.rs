@@ -9,27 +9,29 @@ use memchr::memmem::Finder;
 use super::class::{BEGIN, CAPITAL, CAPITALS, END};
 use super::vocabulary::Vocabulary;
 
-/// Most stretches in the cache. A text has few distinct words, each of them often.
+/// Most cached stretches. A text has few distinct words, which occur often.
 const MAX_KNOWN: usize = 1 << 15;
 /// Longest stretch in the cache, in bytes.
 const MAX_KNOWN_BYTES: usize = 48;
 
-/// A longer stretch is counted in parts of this size, between which the count can be stopped.
+/// Longer stretches are counted in parts of this size, so that the count can be stopped between them.
 const MAX_STRETCH_BYTES: usize = 64 * 1024;
 
-/// Finds the ends of words, faster than the standard library in words this short.
+/// Finds the ends of words. For short words it is faster than the standard library.
 static ENDS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\u{fdd1}"));
 
-/// A count that grows with its stream. No piece of a vocabulary extends beyond the end of a word, and a piece with
-/// the beginning of a word begins with it. So the fewest pieces of each stretch are those of the whole stream.
+/// A count that grows with its stream.
+///
+/// No vocabulary piece crosses the end of a word, and a piece with the beginning of a word begins with it. So the counts
+/// of the stretches add up to the count of the stream.
 pub(super) struct Tally {
     vocabulary: Arc<Vocabulary>,
-    /// The hash of the standard library would need half of the time of a count.
+    /// Cached counts. The hash of the standard library would need half of the counting time.
     known: HashMap<Box<str>, u64, RandomState>,
     /// Buffer for the counts of one stretch.
     fewest: Vec<u64>,
     tokens: u64,
-    /// Whether the caller has stopped waiting for the count.
+    /// Whether the caller no longer needs the count.
     is_stopped: fn() -> bool,
 }
 
@@ -38,7 +40,7 @@ impl Tally {
         Self { fewest: vocabulary.ring(), vocabulary, known: HashMap::default(), tokens: 0, is_stopped }
     }
 
-    /// Adds a part of the stream, which ends with a word or is the last part.
+    /// Adds a part of the stream. It ends with a word, or is the last part.
     pub(super) fn add(&mut self, stream: &str) {
         let ends = ENDS.find_iter(stream.as_bytes()).map(|at| at + END.len_utf8());
         let mut begin = 0;

@@ -15,7 +15,7 @@ pub(super) static THREE: Shelf<Vocabulary> = Shelf::new(|| Vocabulary::read(THRE
 /// Vocabulary of Claude 4.7 and later.
 pub(super) static FOUR_SEVEN: Shelf<Vocabulary> = Shelf::new(|| Vocabulary::read(FOUR_SEVEN_FILE));
 
-/// First letters with a table of their own, since most pieces begin with one.
+/// First letters with a direct table, because most pieces begin with one of them.
 const ROOT_LETTERS: usize = 128;
 
 /// A vocabulary that is ready to count.
@@ -97,12 +97,12 @@ impl Vocabulary {
         self.nodes.get(node).is_some_and(|node| node.is_piece)
     }
 
-    /// Returns a buffer for the token counts ahead of a place, as far as the longest piece reaches.
+    /// Returns a buffer for the token counts ahead of a position, as far as the longest piece reaches.
     pub(super) fn ring(&self) -> Vec<u64> {
         vec![u64::MAX; self.ring]
     }
 
-    /// Returns the fewest tokens that make up a stretch of a stream. `fewest` is a [`ring`](Self::ring), and is
+    /// Returns the smallest number of tokens that form a stretch of the stream. `fewest` is a [`ring`](Self::ring), and is
     /// unchanged afterwards.
     pub(super) fn tokens(&self, stretch: &str, fewest: &mut [u64]) -> u64 {
         let last = fewest.len() - 1;
@@ -126,8 +126,8 @@ impl Vocabulary {
         so_far
     }
 
-    /// Returns the tokens of a character that is not a piece: 1 for one of our marks, otherwise the fewest pieces of
-    /// its bytes.
+    /// Returns the tokens of a character that is not a piece: 1 for one of our marks, otherwise the smallest number of
+    /// pieces of its bytes.
     fn alone(&self, c: char) -> u64 {
         if is_mark(c) {
             return 1;
@@ -179,7 +179,7 @@ mod tests {
     use super::super::class::{BEGIN, CAPITAL, CAPITALS, END};
     use super::*;
 
-    /// This property allows a stream to be counted in stretches.
+    /// Because of this property a stream can be counted in stretches.
     #[test]
     fn no_piece_goes_on_behind_a_word_or_holds_a_beginning_that_it_does_not_begin_with() {
         for file in [THREE_FILE, FOUR_SEVEN_FILE] {

@@ -1,4 +1,4 @@
-//! Finds the end of a piece without the vocabulary's pattern. Nearly all text that agents read is ASCII.
+//! Finds the end of a piece in ASCII text without the vocabulary's pattern. Nearly all text of agents is ASCII.
 
 /// Whether it is an ASCII space by the pattern.
 fn is_space(byte: u8) -> bool {
@@ -16,7 +16,7 @@ pub(super) fn o200k_piece(text: &[u8]) -> Option<usize> {
     (!may_be_contraction(text, end) && is_sure(text, end)).then_some(end)
 }
 
-/// The same for `cl100k_base`, in which a contraction is a piece of its own.
+/// The same for `cl100k_base`, in which a contraction is a separate piece.
 pub(super) fn cl100k_piece(text: &[u8]) -> Option<usize> {
     if may_be_contraction(text, 0) {
         return None;
@@ -26,31 +26,31 @@ pub(super) fn cl100k_piece(text: &[u8]) -> Option<usize> {
     is_sure(text, end).then_some(end)
 }
 
-/// Whether a contraction, such as `'s` or `'ll`, may begin here. In the pattern `'ſ` is one, too.
+/// Whether a contraction such as `'s` or `'ll` may begin here. In the pattern, `'ſ` is one, too.
 fn may_be_contraction(text: &[u8], at: usize) -> bool {
     let is_letter = |letter: u8| !letter.is_ascii() || b"strvmld".contains(&letter.to_ascii_lowercase());
     text.get(at) == Some(&b'\'') && text.get(at + 1).is_some_and(|letter| is_letter(*letter))
 }
 
-/// Whether a piece cannot go on here: a letter or a mark outside ASCII belongs to a word, and any other sign to the
-/// signs before it.
+/// Whether a piece certainly ends here. A letter or mark outside ASCII would continue a word, and any other sign would
+/// continue the signs before it.
 fn is_sure(text: &[u8], end: usize) -> bool {
     text.get(end).is_none_or(|next| next.is_ascii_graphic() || is_space(*next))
 }
 
-/// Returns where a run of such bytes ends that begins here.
+/// Returns the end of the run of such bytes that begins here.
 fn run(text: &[u8], begin: usize, is: impl Fn(u8) -> bool) -> usize {
     begin + text[begin..].iter().take_while(|byte| is(**byte)).count()
 }
 
-/// Returns where the first piece ends by its ASCII bytes alone. `word_end` returns where a word ends whose letters
-/// begin at a place.
+/// Returns the end of the first piece by its ASCII bytes. `word_end` returns the end of a word whose letters begin at
+/// a position.
 fn end(text: &[u8], word_end: impl Fn(usize) -> usize, is_after_signs: impl Fn(u8) -> bool) -> Option<usize> {
     let first = *text.first().filter(|byte| byte.is_ascii())?;
     if first.is_ascii_digit() {
         return Some(text.iter().take(3).take_while(|byte| byte.is_ascii_digit()).count());
     }
-    // A word may begin with any one sign except a line end.
+    // Any one sign except a line end may begin a word.
     let word = usize::from(!first.is_ascii_alphabetic());
     if !matches!(first, b'\r' | b'\n') && text.get(word).is_some_and(u8::is_ascii_alphabetic) {
         return Some(word_end(word));
@@ -61,7 +61,7 @@ fn end(text: &[u8], word_end: impl Fn(usize) -> usize, is_after_signs: impl Fn(u
         return Some(run(text, signs, is_after_signs));
     }
     let spaces = run(text, 0, is_space);
-    // Further spaces outside ASCII may follow.
+    // Spaces outside ASCII may follow.
     if text.get(spaces).is_some_and(|next| !next.is_ascii_graphic()) {
         return None;
     }

@@ -1,8 +1,8 @@
 //! The tokens of a vocabulary by their bytes.
 //!
-//! The table has flat lists: it is read and dropped quickly, and fits into a processor's cache. A map of boxes needs
-//! three times the memory. Most texts that merging looks up are not tokens, and a map visits two places for each of
-//! them.
+//! The table consists of flat lists: it is read and dropped quickly, and fits into a processor's cache. A map of boxes
+//! would need three times the memory. Most lookups of a merge find no token, and a map would need two memory accesses
+//! for each of them.
 
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::io::{BufRead as _, BufReader};
@@ -10,15 +10,15 @@ use std::io::{BufRead as _, BufReader};
 use flate2::read::GzDecoder;
 use foldhash::fast::FixedState;
 
-/// Bits of a rank, enough for any vocabulary. The other bits of a slot are from the token's hash.
+/// Bits of a rank, enough for any vocabulary. The other bits of a slot come from the token's hash.
 const INDEX_BITS: u32 = 18;
 const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
 
-/// Bytes of the file that are decompressed at once.
+/// Number of bytes of the file that are decompressed at once.
 const READ_BYTES: usize = 32 * 1024;
 
-/// The value of each base64 digit; 0 for the sign that fills up the last group. Calling a library for each of 200,000
-/// tokens takes several times as long.
+/// The value of each base64 digit; 0 for the padding sign. Calling a library for each of 200,000 tokens would take
+/// several times as long.
 static SIX_BITS: [u8; 256] = {
     let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut values = [0; 256];
@@ -41,20 +41,19 @@ fn decode(base64: &[u8], bytes: &mut Vec<u8>) {
     }
 }
 
-/// Tokens in merge order. All of them are builtin, so that no client can choose tokens that collide.
+/// Tokens in merge order. They are all built in, so a client cannot choose tokens whose hashes collide.
 pub(super) struct Ranks {
     /// The bytes of all tokens, one after the other.
     bytes: Vec<u8>,
     /// Begin of each token, and the end of the last one.
     starts: Vec<u32>,
-    /// A token's rank plus one, and bits of its hash. It is in the first free slot from the place that its hash
-    /// names; 0 is a free slot.
+    /// A token's rank plus one, and bits of its hash, in the first free slot from the position of its hash. 0 is a free
+    /// slot.
     slots: Vec<u32>,
 }
 
 impl Ranks {
-    /// Reads the published format, compressed: a token in base64 and its rank on each line. The rank of a token is
-    /// its line number.
+    /// Reads the compressed published format: on each line a token in base64 and its rank. The rank is the line number.
     pub(super) fn read(file: &[u8]) -> Self {
         let (mut bytes, mut starts) = (Vec::new(), vec![0]);
         let mut file = BufReader::with_capacity(READ_BYTES, GzDecoder::new(file));
@@ -64,7 +63,7 @@ impl Ranks {
             starts.push(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
         };
         let mut begun = Vec::new();
-        // Reading cannot fail: the file is part of the program, and the tests count its tokens.
+        // Reading cannot fail, because the file is part of the program. A test counts its tokens.
         while let Ok(read) = file.fill_buf()
             && !read.is_empty()
         {
@@ -117,7 +116,7 @@ impl Ranks {
         &self.bytes[self.starts[rank] as usize..self.starts[rank + 1] as usize]
     }
 
-    /// Returns the place that the hash of a token names, and the bits of the hash that its slot holds.
+    /// Returns the position of a token's hash, and the bits of the hash in its slot.
     fn place(&self, token: &[u8]) -> (usize, u32) {
         let mut hasher = FixedState::default().build_hasher();
         hasher.write(token);
