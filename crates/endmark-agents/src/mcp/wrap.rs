@@ -241,7 +241,7 @@ impl ServerDirection<'_> {
         self.shared.send(changed.as_ref().map_or(line, |changed| changed.as_bytes()))
     }
 
-    /// Answers the requests to which a message that cannot be forwarded responds.
+    /// Sends an error to each request whose response cannot be forwarded.
     fn leave_out(&self, outline: &Outline, why: &str) -> io::Result<()> {
         let message = format!("a response of the MCP server was omitted because it {why}");
         (self.warn)(&message);

@@ -11,7 +11,6 @@ use endmark_store::one_limit;
 
 use crate::arguments::store::StoreArgument;
 
-/// The arguments of `cap`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Cap {
     /// The output file; `-` or no file: standard input

@@ -11,7 +11,6 @@ use crate::arguments::store::StoreArgument;
 /// The wire formats of conversations that the command line accepts.
 pub(crate) const FORMATS: [&str; 4] = ["openai_chat", "openai_responses", "anthropic_messages", "gemini"];
 
-/// The arguments of `compact`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Compact {
     /// The request body, or a list of messages; `-` or no file: standard input

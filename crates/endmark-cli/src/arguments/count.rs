@@ -8,7 +8,6 @@ use endmark_envelope::Limits;
 
 use crate::arguments::compact::FORMATS;
 
-/// The arguments of `count`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Count {
     /// The text, or with `--for` the request body or a list of messages; `-` or no file: standard input

@@ -8,7 +8,6 @@ use clap::Args;
 use crate::arguments::cap::Most;
 use crate::arguments::store::StoreArgument;
 
-/// The arguments of `exec`.
 #[derive(Debug, Args)]
 pub(crate) struct Exec {
     /// A manifest with the command's limits, output and exit codes; by default a built-in one

@@ -5,14 +5,12 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use endmark_envelope::{Limits, TooLarge};
 
-/// The arguments of `findings`.
 #[derive(Debug, Args)]
 pub(crate) struct Findings {
     #[command(subcommand)]
     pub(crate) command: FindingsCommand,
 }
 
-/// The subcommands of `findings`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum FindingsCommand {
     /// Check whether each agent's result is whole, and which findings are complete or cut
@@ -85,7 +83,6 @@ impl Findings {
     }
 }
 
-/// The arguments of `findings check`.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     /// Results or whole transcripts; `-` or no file: standard input
@@ -96,7 +93,6 @@ pub(crate) struct Check {
     pub(crate) cursor: Option<String>,
 }
 
-/// The arguments of `findings fit`.
 #[derive(Debug, Args)]
 pub(crate) struct Fit {
     /// The draft of a result; `-` or no file: standard input
@@ -113,7 +109,6 @@ pub(crate) struct Fit {
     pub(crate) cursor: Option<String>,
 }
 
-/// The arguments of `findings protocol`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Protocol {
     /// The agent's name
@@ -146,7 +141,6 @@ pub(crate) enum ProtocolForm {
     Jsonl,
 }
 
-/// The arguments of `findings progress`.
 #[derive(Debug, Args)]
 pub(crate) struct Progress {
     /// Transcripts; `-` or no file: standard input
@@ -183,7 +177,6 @@ pub(crate) struct TeamArguments {
     pub(crate) cursor: Option<String>,
 }
 
-/// The arguments of `findings plan`.
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
     #[command(flatten)]
@@ -196,14 +189,12 @@ pub(crate) struct Plan {
     pub(crate) no_emergency: bool,
 }
 
-/// The arguments of `findings merge`.
 #[derive(Debug, Args)]
 pub(crate) struct Merge {
     #[command(flatten)]
     pub(crate) team: TeamArguments,
 }
 
-/// The arguments of `findings report`.
 #[derive(Debug, Args)]
 pub(crate) struct Report {
     #[command(flatten)]

@@ -25,7 +25,6 @@ Batch: reads JSON Lines, {\"id\",\"text\",\"min_lines\",\"required_sections\",\"
 only the text is required. Writes one result per line, in order.
 Exit codes: 0 whole; 1 at least one finding; 2 a file or the criteria cannot be used, or with --batch: a line was invalid.";
 
-/// The arguments of `guard`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Guard {
     /// The artifacts to check; `-` or no file: standard input

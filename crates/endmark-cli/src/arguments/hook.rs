@@ -24,7 +24,6 @@ Examples:
 Agents run `tool`, `stop`, `compact` and `findings`: these read an event on standard input, and print a reply in the agent's own
 format, or nothing. If one of them fails, nothing changes for the agent: it prints one line on standard error, and exits with 0.";
 
-/// The arguments of `hook`.
 #[derive(Debug, Args)]
 pub(crate) struct Hook {
     #[command(subcommand)]
@@ -59,7 +58,6 @@ impl Hook {
     }
 }
 
-/// The arguments of `hook tool`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Tool {
     /// The agent that sends the event
@@ -75,7 +73,6 @@ pub(crate) struct Tool {
     pub(crate) store: StoreArgument,
 }
 
-/// The arguments of `hook stop`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Stop {
     /// The agent that sends the event
@@ -112,7 +109,6 @@ pub(crate) struct HeldTo {
     pub(crate) attempts: u32,
 }
 
-/// The arguments of `hook compact`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Compact {
     /// The agent that sends the event
@@ -123,7 +119,6 @@ pub(crate) struct Compact {
     pub(crate) store: StoreArgument,
 }
 
-/// The arguments of `hook findings`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Findings {
     /// The agent that sends the event
@@ -148,7 +143,6 @@ pub(crate) struct Scope {
     pub(crate) yes: bool,
 }
 
-/// The arguments of `hook install`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Install {
     /// The agent whose settings are changed

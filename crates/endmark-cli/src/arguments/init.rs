@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::Args;
 use endmark_envelope::Limits;
 
-/// The arguments of `init`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Init {
     /// The file to write; Endmark finds `endmark.toml` in the current folder automatically

@@ -6,14 +6,12 @@ use endmark_envelope::{Limits, TooLarge};
 
 use crate::arguments::store::StoreArgument;
 
-/// The arguments of `keys`.
 #[derive(Debug, Args)]
 pub(crate) struct Keys {
     #[command(subcommand)]
     pub(crate) command: KeysCommand,
 }
 
-/// The subcommands of `keys`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysCommand {
     /// Create a key and print its secret, once
@@ -38,7 +36,6 @@ impl KeysCommand {
     }
 }
 
-/// The arguments of `keys add`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Add {
     /// The key's name in usage and budgets; it must be new
@@ -102,14 +99,12 @@ impl Per {
     }
 }
 
-/// The arguments of `keys list`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct List {
     #[command(flatten)]
     pub(crate) store: StoreArgument,
 }
 
-/// The arguments of `keys rotate`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Rotate {
     /// The key
@@ -124,7 +119,6 @@ pub(crate) struct Rotate {
     pub(crate) store: StoreArgument,
 }
 
-/// The arguments of `keys revoke`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Revoke {
     /// The key

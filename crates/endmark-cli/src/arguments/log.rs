@@ -5,7 +5,6 @@ use endmark_config::Override;
 
 use super::store::StoreArgument;
 
-/// The arguments of `log`.
 #[derive(Debug, Args)]
 pub(crate) struct Log {
     #[command(subcommand)]
@@ -27,7 +26,6 @@ pub(crate) enum StatusChoice {
     Exhausted,
 }
 
-/// The subcommands of `log`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LogCommand {
     /// Explain one recovery: the received text, the verdict and its reason, and the seams

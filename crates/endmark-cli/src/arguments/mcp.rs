@@ -21,14 +21,12 @@ everything else. Of a longer result the model sees the important parts, with mar
 tool `endmark_read` reads it by page and searches it.
 Exit codes: 0 the client has disconnected; 2 bad usage; 3 the server could not be started, or ended first.";
 
-/// The arguments of `mcp`.
 #[derive(Debug, Args)]
 pub(crate) struct Mcp {
     #[command(subcommand)]
     pub(crate) command: McpCommand,
 }
 
-/// The subcommands of `mcp`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
     /// Run an MCP server with capped results, and add a tool that reads omitted parts
@@ -45,7 +43,6 @@ impl Mcp {
     }
 }
 
-/// The arguments of `mcp wrap`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Wrap {
     #[command(flatten)]

@@ -6,7 +6,6 @@ use endmark_envelope::Limits;
 use crate::arguments::cap::Most;
 use crate::arguments::store::StoreArgument;
 
-/// The arguments of `read`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Read {
     /// The handle of a stored output, as in a marker or a warning

@@ -27,7 +27,6 @@ Exit codes: 0 the artifact is finished; 1 the run was released with an unfinishe
 cannot be used, nothing was started; 3 the agent failed or could not be started; 129, 130 and 143 a signal ended it.
 Several runs exit with the worst of their codes.";
 
-/// The arguments of `run`.
 // Fields: one for each option.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Run {

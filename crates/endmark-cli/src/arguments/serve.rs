@@ -14,7 +14,6 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// The arguments of `serve`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Serve {
     /// Listen on this address and port (key `listen`); port 0 selects a free port

@@ -6,7 +6,6 @@ use clap::Args;
 use endmark_agents::clients::ClientChoice;
 use endmark_envelope::Limits;
 
-/// The arguments of `setup`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Setup {
     /// The client: an agent, or the libraries of a provider

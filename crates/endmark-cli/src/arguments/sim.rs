@@ -14,7 +14,6 @@ Endmark decides about budget shares with the code of the gateway; the network, d
 The simulation uses no network and no database. The same arguments give the same result.
 Exit codes: 0 simulated; 2 a value cannot be simulated.";
 
-/// The arguments of `sim`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Sim {
     /// Gateways that share the database

@@ -15,14 +15,12 @@ counts and sums of both stores. No gateway may use the source or a SQLite target
 interrupted, or whose source has grown since: nothing is copied twice.
 Exit codes: 0 copied; 1 the target differs; 2 a store is in use or holds other records; 4 a store failed.";
 
-/// The arguments of `store`.
 #[derive(Debug, Args)]
 pub(crate) struct StoreTool {
     #[command(subcommand)]
     pub(crate) command: StoreCommand,
 }
 
-/// The subcommands of `store`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {
     /// Copy a SQLite store into a PostgreSQL database, or back
@@ -38,7 +36,6 @@ impl StoreTool {
     }
 }
 
-/// The arguments of `store copy`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Copy {
     /// The source: `sqlite:PATH`, a PostgreSQL URL, or `env:NAME` for an environment variable that contains one
@@ -72,7 +69,6 @@ impl StoreArgument {
     }
 }
 
-/// The arguments of `doctor`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Doctor {
     #[command(flatten)]

@@ -106,7 +106,7 @@ fn a_file_with_a_fault_starts_nothing_and_its_line_is_named() {
     let good =
         "[[run]]\ntemplate = \"criteria.yaml\"\nartifact = \"good.md\"\ncommand = [\"./agent.sh\"]\n\n";
     for (second, line, said) in [
-        ("[[run]]\ntemplate = \"criteria.yaml\"\ncommand = [\"./agent.sh\"]\n", 6, "no artifact is named"),
+        ("[[run]]\ntemplate = \"criteria.yaml\"\ncommand = [\"./agent.sh\"]\n", 6, "artifact is missing"),
         (
             "[[run]]\ntemplate = \"none.yaml\"\nartifact = \"a.md\"\ncommand = [\"./agent.sh\"]\n",
             6,
@@ -115,7 +115,7 @@ fn a_file_with_a_fault_starts_nothing_and_its_line_is_named() {
         (
             "[[run]]\ntemplate = \"criteria.yaml\"\nartifact = \"a.md\"\ncommand = []\n",
             6,
-            "no command is named",
+            "command is missing",
         ),
         (
             "[[run]]\ntemplate = \"criteria.yaml\"\nartifact = \"./good.md\"\ncommand = [\"./agent.sh\"]\n",
@@ -130,7 +130,7 @@ fn a_file_with_a_fault_starts_nothing_and_its_line_is_named() {
         (
             "[[run]]\ntemplate = \"criteria.yaml\"\nartifact = \"a.md\"\nmax_time = \"0s\"\ncommand = [\"./agent.sh\"]\n",
             6,
-            "no span of time",
+            "is not a time span",
         ),
         ("[[run]]\ntemplate = \"criteria.yaml\"\nartefact = \"a.md\"\n", 8, "artefact"),
         ("[[run]]\ntemplate = \n", 7, ""),

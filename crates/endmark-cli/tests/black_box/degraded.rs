@@ -130,7 +130,7 @@ fn calls_made_while_the_store_fails_are_charged_to_their_budgets() {
         let told = doctor();
         assert_eq!(told.code, 1, "{}", told.output);
         assert!(
-            told.output.contains("store.budgets") && told.output.contains("1 were not charged"),
+            told.output.contains("store.budgets") && told.output.contains("1 calls were not charged"),
             "{}",
             told.output
         );

@@ -157,7 +157,7 @@ fn a_configuration_to_begin_with_is_usable_and_never_written_over() {
     let keys = text.lines().filter_map(|line| line.strip_prefix("# ")).filter(|line| line.contains(" = "));
     assert!(keys.count() >= 6, "{text}");
     let again = place.run(&["init"]);
-    assert!(again.code == 2 && again.errors.contains("is there already"), "{}", again.errors);
+    assert!(again.code == 2 && again.errors.contains("already exists"), "{}", again.errors);
     assert_eq!(std::fs::read_to_string(place.path().join("endmark.toml")).unwrap(), text);
 }
 
@@ -165,7 +165,7 @@ fn a_configuration_to_begin_with_is_usable_and_never_written_over() {
 fn a_new_key_is_shown_once_with_the_line_that_uses_it_and_alone_on_standard_output() {
     let run = Place::new().run(&["keys", "add", "alice", "--budget-usd", "20", "--per", "month"]);
     assert!(run.output.starts_with("em_sk_") && run.output.lines().count() == 1, "{}", run.output);
-    assert!(run.errors.contains("shown once"), "{}", run.errors);
+    assert!(run.errors.contains("shown only once"), "{}", run.errors);
     assert!(run.errors.contains("OPENAI_BASE_URL=http://127.0.0.1:4141/v1"), "{}", run.errors);
 }
 

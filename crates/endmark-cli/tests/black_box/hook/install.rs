@@ -182,9 +182,9 @@ fn what_others_put_beside_our_hook_stays() {
 fn what_cannot_be_used_is_refused_and_nothing_is_written() {
     for (settings, arguments, said) in [
         ("{\"hooks\": ]}", &["tool"][..], "settings.json` cannot be used"),
-        ("{\"hooks\": {\"PostToolUse\": {}}}", &["tool"], "is no list"),
-        ("{\"hooks\": 3}", &["tool"], "is no table"),
-        ("{}", &["stop"], "none is named"),
+        ("{\"hooks\": {\"PostToolUse\": {}}}", &["tool"], "is not a list"),
+        ("{\"hooks\": 3}", &["tool"], "is not a table"),
+        ("{}", &["stop"], "needs an artifact"),
     ] {
         let place = with_settings("claude", settings);
         let run = place.run(&[&["hook", "install", "--agent", "claude"], arguments].concat());

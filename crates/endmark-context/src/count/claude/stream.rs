@@ -163,7 +163,7 @@ impl Stream<'_> {
         self.ends = [self.ends[1], self.out.len()];
     }
 
-    /// Counts the written text up to the last word but one. The beginning of a word can still change the text after that.
+    /// Counts the written text up to its second-last word, because the beginning of a word can still change the rest.
     fn count_settled(&mut self) {
         let [settled, last] = self.ends;
         if settled < COUNTED_AT_ONCE {
