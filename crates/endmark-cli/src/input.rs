@@ -150,7 +150,7 @@ fn open_data(path: &Path) -> io::Result<File> {
     let file = if kind.is_block_device() { None } else { Some(File::open(path)?) };
     match file {
         Some(file) if !kind.is_char_device() || file.is_terminal() || is_null() => Ok(file),
-        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "this is a device: name a file or a pipe")),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a device: name a file or a pipe")),
     }
 }
 

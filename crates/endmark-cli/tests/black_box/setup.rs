@@ -430,7 +430,7 @@ fn a_file_whose_backup_is_lost_is_neither_removed_nor_begun_anew() {
         let run = place.run(next);
         assert_eq!((run.code, run.output.as_str()), (2, ""), "{next:?}");
         assert!(
-            run.errors.contains("endmark-backup` is gone") && run.errors.contains("hint: "),
+            run.errors.contains("endmark-backup`, the original of") && run.errors.contains("hint: "),
             "{}",
             run.errors
         );
