@@ -62,7 +62,7 @@ pub struct AgentRun {
     pub ended_at: Option<String>,
     /// Whether the supervising process is alive.
     pub is_supervised: bool,
-    /// The machine that reports it, where several share a database.
+    /// The machine that reports the run, if several machines share a database.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineReport>,
 }
@@ -72,11 +72,11 @@ pub struct AgentRun {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct MachineReport {
-    /// Its host name.
+    /// The host name.
     pub name: String,
-    /// Its instance, which distinguishes the journals of one host.
+    /// The instance, which distinguishes the journals of one host.
     pub instance: String,
-    /// When it was last heard of, in UTC, if it has been silent since: the run is shown as it was then.
+    /// When it last reported, in UTC, if it has been silent since. The run is shown in its state of that time.
     pub last_known_at: Option<String>,
 }
 
@@ -135,7 +135,7 @@ impl AgentRun {
         }
     }
 
-    /// When its machine was last heard of, if it has been silent since.
+    /// When its machine last reported, if it has been silent since.
     pub fn last_known_at(&self) -> Option<&str> {
         self.machine.as_ref()?.last_known_at.as_deref()
     }

@@ -113,7 +113,7 @@ fn in_full(run: &AgentRun, events: &[RunEventReport], output: Option<&str>, layo
         fact("machine", format!("{} (instance {})", machine.name, machine.instance));
     }
     if let Some(at) = run.last_known_at() {
-        fact("silent", format!("nothing was heard of its machine since {at}: this is how it was then"));
+        fact("silent", format!("its machine has not reported since {at}; this is its state of that time"));
     }
     if let Some(template) = &run.template {
         fact("template", template.clone());

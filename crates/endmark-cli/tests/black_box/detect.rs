@@ -630,7 +630,12 @@ fn a_detector_is_kept_between_two_runs() {
     assert_eq!(place.run_with_input(&["detect", "--state", "missing"], "").code, 2);
     assert_eq!(place.run_with_input(&["detect", "--save-state", "kept"], "[1").code, 1);
     let other = place.run_with_input(&["detect", "--state", "kept", "--format", "json"], "]");
-    assert_eq!((other.code, other.errors.contains("was saved for the format auto")), (2, true), "{}", other.errors);
+    assert_eq!(
+        (other.code, other.errors.contains("was saved for the format auto")),
+        (2, true),
+        "{}",
+        other.errors
+    );
     assert_eq!(place.run_with_input(&["detect", "--state", "kept"], "]").code, 0);
     assert_eq!(place.run_with_input(&["detect", "--save-state", "missing/kept"], "[]").code, 4);
 }

@@ -107,7 +107,7 @@ fn a_rehearsal_goes_on_as_it_began_when_the_configuration_is_read_anew() {
             for number in 0..16 {
                 if is_reloaded && number == 5 {
                     served.signal("-HUP");
-                    served.says("read again");
+                    served.says("was reloaded");
                 }
                 faults.push(ask(&served, false).await.header("x-endmark-fault").is_some());
             }

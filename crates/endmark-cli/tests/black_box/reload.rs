@@ -35,7 +35,7 @@ fn the_next_request_has_the_new_settings_and_the_one_under_way_its_own() {
         let file = configuration(&second, "[limits]\ntotal_seconds = 1\n");
         let place = place.with_file("endmark.toml", file);
         served.signal("-HUP");
-        served.says("read again");
+        served.says("was reloaded");
         assert_eq!(ask(&served).await, "second");
         let reply = open.read().await;
         assert_eq!(reply.events().last().map(String::as_str), Some("[DONE]"), "{}", reply.text());

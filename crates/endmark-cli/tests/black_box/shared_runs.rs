@@ -139,7 +139,7 @@ fn a_run_of_a_silent_machine_is_shown_as_it_was_last_known() {
         let table = here.run(&["runs"]).output;
         assert!(table.contains(&format!("silent: as last known at {at}")), "{table}");
         let shown = here.run(&["runs", "show", run["id"].as_str().unwrap()]).output;
-        assert!(shown.contains("nothing was heard of its machine"), "{shown}");
+        assert!(shown.contains("its machine has not reported"), "{shown}");
         assert!(!here.path().join("journal.db").exists());
         // The machine itself finds that its supervisor is gone, and reports that.
         assert_eq!(listed(&there)[0]["reason"], "SUPERVISOR_LOST");
