@@ -131,7 +131,7 @@ fn unreadable(line: &str, fields: &[Field], error: &serde_json::Error) -> String
             Ok(object) => fields
                 .iter()
                 .find_map(|field| field.problem(&object))
-                .unwrap_or_else(|| "a field is there twice".to_owned()),
+                .unwrap_or_else(|| "a field occurs twice".to_owned()),
             Err(_) => format!("the line cannot be read beyond byte {}", error.column()),
         },
     }

@@ -48,7 +48,7 @@ fn watch(context: &Context, started: Instant) {
     }
 }
 
-/// Writes the envelope. A partly written envelope is an error, even if the reader went away.
+/// Writes the envelope. A partly written envelope is an error, even if the reader closed the pipe.
 fn write(
     context: &Context,
     tool: &Tool<'_>,

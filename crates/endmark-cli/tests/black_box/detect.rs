@@ -452,7 +452,7 @@ fn a_batch_refuses_in_its_own_words_what_is_no_request() {
     }
     assert_eq!(
         refused("detect", "{\"id\":4,\"text\":\"\",\"text\":\"\"}"),
-        (json!(4), "a field is there twice".to_owned())
+        (json!(4), "a field occurs twice".to_owned())
     );
     let halves = refused("stitch", r#"{"id":5,"chunks":["a \ud83d","\ude00 b"]}"#);
     assert_eq!((halves.0, halves.1.contains("half a character")), (json!(5), true), "{}", halves.1);

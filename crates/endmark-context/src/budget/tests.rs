@@ -105,7 +105,7 @@ proptest! {
         prop_assert!(window(seconds) < window(next));
         prop_assert_eq!(Period::Minute.resets_at(at(seconds), &Zone::default()), Some(next));
         prop_assert_eq!(Period::of_window(&window(seconds)), Period::Minute);
-        // Names are in the order of time, so that the old ones can be found by their names.
+        // The names sort in the order of time, so that old windows can be found by name.
         prop_assert!(window(seconds) <= window(seconds + later));
         prop_assert!(oldest_kept_window(&window(seconds + 600)).unwrap() <= window(seconds));
         prop_assert!(oldest_kept_window(&window(seconds + 660)).unwrap() > window(seconds));

@@ -113,7 +113,7 @@ proptest! {
     }
 }
 
-/// A list keeps all its items if a marker would only make it longer. A second capping must not reserve room for one.
+/// A list keeps all its items if a marker would make it longer. A second capping must not reserve room for a marker.
 #[test]
 fn a_list_over_its_items_that_stays_costs_its_neighbours_nothing() {
     let value = format!(r#"{{"a":[0,0,null,null],"b":"{}"}}"#, r"line\nafter line ".repeat(40));
@@ -140,7 +140,7 @@ fn a_log_keeps_its_head_its_tail_and_its_errors() {
     assert!(capped.text.len() > 1_800, "{}", capped.text.len());
 }
 
-/// Traces as Go, Java, Python, Rust and Node.js print them, with more frames than an error line has neighbours.
+/// Traces of Go, Java, Python, Rust and Node.js. They have more frames than an error line has neighbours.
 #[test]
 fn a_log_keeps_the_frames_of_traces() {
     let frames = |frame: fn(usize) -> String| (1..=9).map(frame).collect::<String>();
@@ -228,8 +228,8 @@ fn an_object_gives_up_members_and_at_last_its_shape() {
     let error = shown["error"].as_str().unwrap();
     assert!(error.contains("5,000 members") && error.contains("filter"), "{error}");
 
-    // A list in a member loses items, so that the object keeps its shape. An object with two hundred large members
-    // cannot.
+    // A list in a member loses items, so the object keeps its shape. An object with two hundred large members cannot keep
+    // its shape.
     let log = |lines: usize| (0..lines).map(|line| format!("{line} is well")).collect::<Vec<_>>();
     let mut members: serde_json::Map<String, Value> =
         (0..200).map(|id| (format!("host{id}"), log(200).into())).collect();
@@ -251,7 +251,7 @@ fn an_object_gives_up_members_and_at_last_its_shape() {
     assert!(shown["error"].as_str().unwrap().contains("filter"));
 }
 
-/// A program that reads by a schema finds the types that it expects.
+/// A program with a schema finds the types that it expects.
 #[test]
 fn json_that_keeps_its_types_has_no_markers_in_lists_and_all_its_members() {
     let rows: Vec<Value> = (0..2_000).map(|id| serde_json::json!({"id": id, "state": "ok"})).collect();
@@ -266,7 +266,7 @@ fn json_that_keeps_its_types_has_no_markers_in_lists_and_all_its_members() {
     assert!(capped.warnings.iter().any(|warning| warning.message == left_out), "{:?}", capped.warnings);
 }
 
-/// One line of one character more than the limit.
+/// A line that is one character longer than the limit.
 #[test]
 fn a_long_line_reports_how_much_is_missing() {
     let capped = cap("x".repeat(200_001).as_bytes(), Asked::Auto, &Limits::default()).unwrap();

@@ -91,8 +91,7 @@ fn the_same_conversation_counts_much_the_same_in_every_format() {
         bodies.iter().map(|body| request(&body.to_string(), "gpt-5").unwrap().tokens).collect();
     let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
     assert!(*least >= 30 && most - least <= 16, "{counts:?}");
-    // The model reads tool definitions as well. A body that is not a conversation is an error, not an empty
-    // conversation.
+    // The model reads tool definitions, too. A body that is not a conversation is an error, not an empty conversation.
     let mut with_tools = bodies[0].clone();
     with_tools["tools"] =
         json!([{"type": "function", "function": {"name": "read_log", "description": "Reads the log."}}]);
@@ -102,8 +101,8 @@ fn the_same_conversation_counts_much_the_same_in_every_format() {
     assert!(request("[", "gpt-5").is_err());
 }
 
-/// A word of forty megabytes needed 1.6 gigabytes. The memory for a word is bounded, and the count of a long word is
-/// an estimate.
+/// A word of forty megabytes once needed 1.6 gigabytes. Now the memory for a word is bounded, and the count of a long
+/// word is an estimate.
 #[test]
 fn a_word_of_any_length_is_estimated_in_parts() {
     for model in ["gpt-5", "gpt-4"] {
@@ -121,7 +120,7 @@ fn a_word_of_any_length_is_estimated_in_parts() {
     assert!(!text(&words, "gpt-5").exact && text("the end", "gpt-5").exact);
 }
 
-/// Looking up each token of a number read all of its digits, which took hours for this text.
+/// Looking up each token of a number once read all of its digits, which took hours for this text.
 #[test]
 fn the_digits_of_a_number_are_read_once() {
     assert_eq!(text(&"1".repeat(999_999), "gpt-5").tokens, 333_333);

@@ -3,7 +3,7 @@ use crate::Models;
 
 /// Worked examples that can be checked against the provider's page: the cost of a call, in dollars.
 ///
-/// The dates select prices that change: DeepSeek's by the hour, Gemini's from a certain day on.
+/// The dates select prices that change: DeepSeek's by the hour, Gemini's from a certain day.
 #[test]
 fn worked_examples() {
     let none = Tokens::default();

@@ -13,7 +13,7 @@ fn standing(spent: u64, held: u64) -> Standing {
     }
 }
 
-/// Returns a lease after two finished calls of 10 that the store held.
+/// Returns a lease after two finished calls, each of which held 10 in the store.
 fn leased() -> Lease {
     let mut lease = Lease::default();
     lease.note(0, LIMIT, 10);
@@ -97,10 +97,10 @@ fn a_lease_of_about_the_right_size_is_not_written_again() {
 #[derive(Debug, Clone)]
 enum Event {
     Hold(u64),
-    /// One of the calls in progress finishes, at this percentage of its hold.
+    /// A call in progress finishes, at this percentage of its hold.
     Settle(usize, u64),
-    /// A transaction: it writes costs, then holds a call exactly, and is committed or fails. Meanwhile other calls
-    /// are held in the lease: before the plan, and before the commit.
+    /// A transaction: it writes costs, then holds a call in the store, and is committed or fails. Meanwhile other calls are
+    /// held in the lease, before the plan and before the commit.
     Transaction {
         exact: Option<u64>,
         meanwhile: [u64; 2],
@@ -112,7 +112,7 @@ enum Event {
 }
 
 fn event() -> impl Strategy<Value = (usize, Event)> {
-    // Occasionally a call needs the whole rest.
+    // Occasionally a call needs the whole remaining budget.
     let exact = prop_oneof![3 => 1..600_u64, 1 => Just(u64::MAX)];
     let event = prop_oneof![
         8 => (1..300_u64).prop_map(Event::Hold),
@@ -171,12 +171,12 @@ proptest! {
                 }
                 Event::Transaction { exact, meanwhile, commits } => {
                     let process = &mut processes[of];
-                    // Calls that the store holds are finished by now, for a tenth of their holds.
+                    // Calls that the store held have finished by now, for a tenth of their holds.
                     let over = process.exact.drain(..).sum::<u64>() / 10;
                     (spent, total) = (spent + over, total + over);
                     let costs: u64 = process.costs.iter().sum();
                     process.lease.flush(costs);
-                    // Only a decision of the store recalls the lease.
+                    // Only a decision by the store recalls the lease.
                     let (unwritten, in_use) = if exact.is_some() {
                         process.lease.recall()
                     } else {

@@ -71,7 +71,7 @@ struct Story {
     instances: Vec<Instance>,
     dice: Dice,
     now_ms: u64,
-    /// The database does not answer until then.
+    /// The database does not answer before this time.
     out_until_ms: u64,
 }
 
@@ -127,7 +127,7 @@ impl Story {
             80..98 => self.exchange(index, false),
             98 => self.out_until_ms = self.now_ms + self.dice.roll(3_000),
             _ => {
-                // The instance was killed and restarted: calls in progress count with their holds.
+                // After a kill and a restart, calls in progress count with their holds.
                 let instance = &mut self.instances[index];
                 let (spent, granted, speed) = (instance.used(), instance.granted, instance.speed);
                 *instance = Instance { granted, spent, speed, ..Instance::default() };
@@ -217,14 +217,14 @@ fn a_silent_instance_stops_before_the_database_counts_it_as_gone() {
 #[test]
 fn an_instance_cannot_report_more_than_was_granted() {
     let mut pool = Pool { spent: 10, committed: 70, is_tight: false };
-    // 50 of it were freed since, and granted to another instance.
+    // In the meantime, 50 of the share were freed and granted to another instance.
     let mut share = Share { granted: 10, spent: 10 };
     let report = ShareReport { limit: 100, granted: 60, spent: 10, used: 10, ..ShareReport::default() };
     pool.exchange(&mut share, &report, 2);
     assert_eq!((share.granted, pool.committed), (10, 70));
 }
 
-/// The variables that set how many seeds are run, and how many calls an instance makes at once.
+/// The variables for the number of seeds, and for the number of concurrent calls of an instance.
 const SEEDS: &str = "ENDMARK_TEST_SHARE_SEEDS";
 const CALLS: &str = "ENDMARK_TEST_SHARE_CALLS";
 
@@ -232,8 +232,8 @@ fn setting(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |text| text.parse().unwrap())
 }
 
-/// Makes this many calls at once on every instance, until the budget admits nothing further. Returns the cost of all
-/// calls, and what calls under way may cost beyond their holds, each instance at its last admission.
+/// Makes this many concurrent calls on every instance until the budget admits no more. Returns the cost of all calls, and
+/// how much calls in progress at each instance's last admission may cost beyond their holds.
 fn race(seed: u64, calls: usize, most_cost_percent: u64) -> (u64, u64) {
     let mut story = Story::new(seed);
     let mut excess = [0; INSTANCES];
@@ -291,7 +291,7 @@ fn calls_at_once_on_four_instances_use_a_budget_up_and_exceed_it_by_their_own_ex
 fn an_instance_that_connects_again_keeps_what_its_calls_in_progress_hold() {
     let mut pool = Pool { spent: 0, committed: 80, is_tight: false };
     let (mut share, mut other) = (Share { granted: 80, spent: 0 }, Share::default());
-    // It discarded its grant, since the database may have given it away.
+    // The instance discarded its grant, because the database may have granted it to another one.
     let report = ShareReport { limit: 100, granted: 0, spent: 0, used: 60, ..ShareReport::default() };
     pool.exchange(&mut share, &report, 2);
     assert_eq!((share.granted, pool.committed), (60, 60));

@@ -21,7 +21,7 @@ fn the_same_plan_gives_the_same_result_and_another_seed_another() {
 #[test]
 fn calls_within_their_holds_never_exceed_a_budget_and_use_it_nearly_up() {
     for seed in 0..8 {
-        // An instance that connects again requests its shares from the beginning, while its calls are in progress.
+        // An instance that reconnects requests its shares from the beginning, while its calls are in progress.
         let outages = (1..6).map(|nth| Outage { at: nth * 3, seconds: 1 }).collect();
         let kills = vec![Kill { at: 9, back_after: Some(2) }];
         let report = run(Plan { seed, outages, kills, limit: Some(3_000_000), ..small() });
@@ -48,7 +48,7 @@ fn calls_go_on_in_a_short_outage_and_are_refused_in_a_long_one() {
     };
     let (short, long) = (run(outage(1)), run(outage(70)));
     assert!(short.refused_without_database < 20, "{short:?}");
-    // The share is at most used up, and valid for 55 seconds.
+    // The share may be used up completely, and is valid for 55 seconds.
     assert!(long.refused_without_database > 20 * 15, "{long:?}");
     assert!(long.most_rows_waiting > short.most_rows_waiting);
 }

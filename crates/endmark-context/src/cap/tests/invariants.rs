@@ -78,7 +78,7 @@ fn rows_are_of_the_input(capped: &Capped, original: &str) {
             let columns = |text: &str| csv::fields(text, delimiter).count();
             if records(original).iter().all(|record| columns(record) == columns(&records(original)[0])) {
                 let originals: HashSet<String> = records(original).into_iter().collect();
-                // If the delimiters alone exceed the limit, the result is only the marker, as a table of one column.
+                // If the delimiters alone exceed the limit, the result is a table of one column with only the marker.
                 let shown = records(&capped.text);
                 let is_bare = shown.len() == 1 && shown[0].contains("left out …]") && columns(&shown[0]) == 1;
                 for record in shown.into_iter().filter(|_| !is_bare) {
@@ -105,7 +105,7 @@ fn records(text: &str) -> Vec<String> {
     records
 }
 
-/// Whether everything in one value is in the other, at its path or, in a list, in order.
+/// Whether one value contains the other: each value at its path, or in a list in the same order.
 fn is_part(shown: &Value, whole: &Value) {
     match (shown, whole) {
         (Value::Array(shown), Value::Array(whole)) => {

@@ -56,7 +56,7 @@ fn a_call_says_how_it_ended() {
     assert_eq!(ended("[1, 2, 3]", false), "3 items");
     assert_eq!(ended("a\nb", false), "2 lines");
     assert_eq!(outcome(None), "no result");
-    // A placeholder for a missing result gives no other outcome, in any format.
+    // A placeholder for a missing result has the same outcome in every format.
     assert_eq!(ended("No result was recorded for this call.", true), "no result");
     assert_eq!(ended(r#"{"error":"No result was recorded for this call."}"#, true), "no result");
     let call = Call {

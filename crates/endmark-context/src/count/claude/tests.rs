@@ -1,9 +1,9 @@
-//! Compares counts with those of `ctok` 1.3.0: texts of many kinds and scripts, and random texts of the characters
-//! that the rules distinguish.
+//! Compares counts with `ctok` 1.3.0, for texts of many kinds and scripts, and for random texts of the characters that
+//! the rules distinguish.
 
 use super::Generation;
 
-/// Texts with the counts of that package for 3.0, 4.7 and 4.8, without the frame of a message.
+/// Texts with the counts of `ctok` for 3.0, 4.7 and 4.8, without the frame of a message.
 const COUNTS: &str = include_str!("counts.json");
 
 fn tokens(text: &str, generation: Generation) -> u64 {
