@@ -87,7 +87,7 @@ fn demanded(text: &str, format: Format) -> Result<Option<Format>, CommandError> 
     if let Verdict::Malformed { index, reason } = detection.verdict {
         return Err(CommandError::input(
             "malformed",
-            format!("the text is malformed as {format}, not cut, at byte {index}: {reason}"),
+            format!("the text is not cut: it is malformed as {format} at byte {index}: {reason}"),
             "No model was called, because no continuation can make the text valid. Correct the text, or name its format.",
         ));
     }

@@ -65,7 +65,7 @@ fn what_was_watched_and_what_was_resumed_are_told_apart() {
             "4 replies checked",
             "3 were cut (75.0 %)",
             "Spent on recovery",
-            "2 replies that were left cut",
+            "the other 2 cut replies",
             "Estimated",
         ] {
             assert!(text.contains(words), "{words} in {text}");

@@ -134,7 +134,7 @@ fn an_address_in_use_is_said_before_anything_is_done() {
     let run = place.run(&["serve", "--listen", &address]);
     assert_eq!((run.code, run.output.as_str()), (2, ""));
     assert!(run.errors.contains(&format!("cannot listen on {address}")), "{}", run.errors);
-    let holder = format!("(process {}) listens there", std::process::id());
+    let holder = format!("(process {}) already listens there", std::process::id());
     assert!(run.errors.contains(&holder), "{}", run.errors);
     assert_eq!(
         place.run(&["serve", "--listen", &address, "--json"]).envelope()["error"]["code"],
@@ -206,5 +206,5 @@ fn doctor_asks_a_gateway_whether_it_is_ready() {
     let no_gateway = place.run(&["doctor", "--serving", "--set", &listen]);
     answering.join().unwrap();
     assert_eq!(no_gateway.code, 1);
-    assert!(no_gateway.output.contains("no gateway"), "{}", no_gateway.output);
+    assert!(no_gateway.output.contains("is not a gateway"), "{}", no_gateway.output);
 }

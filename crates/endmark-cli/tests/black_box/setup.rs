@@ -125,7 +125,7 @@ fn what_somebody_put_into_our_table_stays_and_is_named() {
     let place = place.with_file(".codex/config.toml", &touched);
     let undone = place.run(&["setup", "codex", "--undo"]);
     assert_eq!(undone.code, 0, "{}", undone.errors);
-    for name in ["`model_providers.endmark` stays whole", "`env_key`", "`http_headers.X-Team`"] {
+    for name in ["`model_providers.endmark` was not changed", "`env_key`", "`http_headers.X-Team`"] {
         assert!(undone.errors.contains(name), "{name} in {}", undone.errors);
     }
     let left = text(&place, ".codex/config.toml");
@@ -152,7 +152,7 @@ fn a_profile_of_codex_with_a_provider_of_its_own_is_named() {
     let profile = "profile = \"p\"\n[profiles.p]\nmodel_provider = \"azure\"\n";
     let write = ["setup", "codex", "--write", "--file", "config.toml"];
     let place = Place::new().with_file("config.toml", profile);
-    for says in ["Written to", "it already"] {
+    for says in ["Written to", "already up to date"] {
         let run = place.run(&write);
         assert!(run.code == 0 && run.output.contains(says), "{}", run.output);
         for part in ["`profiles.p.model_provider`", "azure"] {
@@ -279,7 +279,7 @@ fn without_its_record_a_file_loses_what_is_just_as_endmark_writes_it() {
 
 #[test]
 fn what_cannot_be_read_is_not_touched_and_the_next_step_is_said() {
-    for (broken, place_of_it) in [("{\n  \"a\": nonsense\n}\n", "line 2"), ("[1, 2]\n", "no table"), ("", "")]
+    for (broken, place_of_it) in [("{\n  \"a\": nonsense\n}\n", "line 2"), ("[1, 2]\n", "not a table"), ("", "")]
     {
         let place = opencode(broken);
         let run = place.run(&OPENCODE_WRITE);

@@ -188,5 +188,5 @@ fn half_a_character_that_no_part_completes_is_reported() {
     let place = Place::new().with_file("first", &"The ñ".as_bytes()[..5]).with_file("rest", "umber one.");
     let run = place.run(&["stitch", "--format", "text", "--from", "cut", "first", "rest"]);
     assert_eq!((run.code, run.output.as_str()), (0, "The umber one."), "{}", run.errors);
-    assert!(run.errors.contains("1 bytes are left out"), "{}", run.errors);
+    assert!(run.errors.contains("1 bytes are omitted"), "{}", run.errors);
 }
