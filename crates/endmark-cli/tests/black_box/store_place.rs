@@ -49,7 +49,7 @@ fn every_command_that_reads_it_takes_another_one() {
     }
     let doctor = place.run(&["doctor", "--json", "--store", "sqlite:other.db"]);
     let shown = place.path().join("other.db").display().to_string();
-    assert!(doctor.output.contains(&format!("`sqlite:{shown}` is sound")), "{}", doctor.output);
+    assert!(doctor.output.contains(&format!("`sqlite:{shown}` is intact")), "{}", doctor.output);
 }
 
 #[test]
