@@ -279,7 +279,8 @@ fn without_its_record_a_file_loses_what_is_just_as_endmark_writes_it() {
 
 #[test]
 fn what_cannot_be_read_is_not_touched_and_the_next_step_is_said() {
-    for (broken, place_of_it) in [("{\n  \"a\": nonsense\n}\n", "line 2"), ("[1, 2]\n", "not a table"), ("", "")]
+    for (broken, place_of_it) in
+        [("{\n  \"a\": nonsense\n}\n", "line 2"), ("[1, 2]\n", "not a table"), ("", "")]
     {
         let place = opencode(broken);
         let run = place.run(&OPENCODE_WRITE);
