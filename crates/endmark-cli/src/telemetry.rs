@@ -53,7 +53,7 @@ fn unknown(name: &str, value: &str, known: &str) -> CommandError {
     )
 }
 
-/// Stands in for traces in a build without them.
+/// Replaces traces in a build without them.
 #[cfg(not(feature = "otel"))]
 pub(crate) enum Traces {}
 

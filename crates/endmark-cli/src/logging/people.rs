@@ -37,7 +37,7 @@ struct Last {
 }
 
 impl Last {
-    /// Returns a line with the number of repetitions since the last line, or an empty text if there are none.
+    /// Returns a line with the number of repetitions since the last line, or an empty text without repetitions.
     fn report(&mut self, time: &str) -> String {
         let times = match std::mem::take(&mut self.unreported) {
             0 => return String::new(),

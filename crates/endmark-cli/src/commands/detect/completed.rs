@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 /// How many unfinished parts are shown on a terminal.
 const SHOWN_PLACES: usize = 8;
 
-/// The closed text, or why there is none. Serialised as null if the text has nothing to close.
+/// The closed text, or why it is missing. Serialised as null if the text has nothing to close.
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(transparent))]
 pub(super) struct Closing(#[cfg_attr(test, schemars(with = "Option<Closed>"))] Result<Closed, Problem>);
