@@ -122,7 +122,6 @@ fn database(effective: &Effective) -> Result<Option<Check>, CommandError> {
     } else if let Some(silent) = silent_instances.first() {
         Check::failed(
             "database",
-            format!("{about}; {} are silent, and their unspent grants stay reserved", silent_instances.len()),
             format!(
                 "{about}; silent ones: {}, and their unspent grants stay reserved",
                 silent_instances.len()
