@@ -48,7 +48,8 @@ impl Fleet {
         let own =
             self.own(move |reader| Ok((reader.runs_before(cursor.as_ref(), limit)?, reader.instance()?)));
         let (mut runs, instance) = own.await?.unwrap_or_default();
-        let lookup = async |client: &mut Client| runs::elsewhere(client, &instance, before.as_ref(), limit).await;
+        let lookup =
+            async |client: &mut Client| runs::elsewhere(client, &instance, before.as_ref(), limit).await;
         let mut failure = None;
         if let Some(elsewhere) = self.look_up(lookup).await {
             let machine = RunMachine::own(&instance);
