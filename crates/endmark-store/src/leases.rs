@@ -73,7 +73,7 @@ struct State {
     calls: HashMap<String, Vec<LeasedCall>>,
     /// Leases that changed since they were last planned.
     touched: Vec<Arc<BudgetKey>>,
-    /// Leases planned in the current transaction.
+    /// Leases that the current transaction plans, or whose costs it writes.
     planned: Vec<Arc<BudgetKey>>,
     swept_ms: u64,
     /// The newest window of a rate limit.
@@ -187,6 +187,22 @@ impl Leases {
         })
     }
 
+    /// Returns the same amounts as [`Self::recall_key`], and leaves the lease as it is.
+    pub(crate) fn uncommitted(&self, key: &BudgetKey) -> (u64, u64) {
+        self.lock().leases.get(key).map_or((0, 0), |entry| entry.lease.uncommitted())
+    }
+
+    /// Has the current transaction plan a lease, because its budget has changed.
+    pub(crate) fn touch(&self, key: &BudgetKey) {
+        let mut state = self.lock();
+        let State { leases, touched, .. } = &mut *state;
+        let Some((key, _)) = leases.get_key_value(key) else { return };
+        let key = Arc::clone(key);
+        if let Some(entry) = leases.get_mut(&key) {
+            entry.touch(&key, touched);
+        }
+    }
+
     /// Notes a call that the store holds: a budget in which calls are often held gets a lease.
     pub(crate) fn note(&self, claim: &Claim, amount: u64) {
         let now_ms = self.now_ms();
@@ -234,8 +250,11 @@ impl Leases {
         for key in touched.drain(..) {
             let Some(entry) = leases.get_mut(&key) else { continue };
             entry.is_touched = false;
-            if entry.lease.needs_plan(now_ms) {
+            let needs_plan = entry.lease.needs_plan(now_ms);
+            if needs_plan || entry.lease.is_flushing() {
                 planned.push(Arc::clone(&key));
+            }
+            if needs_plan {
                 changed.push((key, entry.lease.limit()));
             }
         }

@@ -7,9 +7,13 @@ use super::Account;
 
 /// How long a lease is usable after the store confirmed it, because other processes may change the budget.
 const SERVED_MS: u64 = 1_000;
+/// How long a lease of about the right size is used before it is planned again. A plan reads the budget, which costs as
+/// much as the rest of a call's hold.
+const FRESH_MS: u64 = 250;
 /// Length of one of the two spans in which recent use is counted.
 const SPAN_MS: u64 = 1_000;
-/// A lease is at most the rest of the budget, divided by this number and by the number of processes that share it.
+/// A lease is at most one part in this many of the rest of the budget, divided by the number of processes that share
+/// it. An exclusive account is leased in full.
 const SHARE: u64 = 4;
 /// A lease is at most this many times the largest recent call.
 const MAX_CALLS: u64 = 2_000;
@@ -25,6 +29,8 @@ pub struct Standing {
     pub warned_percent: u8,
     /// Number of other processes with a lease.
     pub other_owners: u64,
+    /// Whether this process alone may hold calls in the account, which is then a share that was granted to it.
+    pub is_exclusive: bool,
 }
 
 /// The lease of one budget, and the calls that are held in it.
@@ -35,12 +41,14 @@ pub struct Standing {
 pub struct Lease {
     /// The most recent limit from the caller.
     limit: u64,
-    /// The size of the lease in the store.
+    /// The amount in the store, and the part of it that calls in progress hold.
+    stored: (u64, u64),
+    /// The amount in the store without the costs that the store has since: these count twice there, until the next plan.
     committed: u64,
-    /// The part of the lease that calls in progress hold, in the store.
-    committed_in_use: u64,
-    /// The currently usable amount. It is at most `committed`, and less while the lease is about to shrink.
+    /// The amount that may be used now. It never exceeds `committed`, and is less while the lease is about to shrink.
     usable: u64,
+    /// Whether the unused amount was taken back since the last plan.
+    is_recalled: bool,
     /// Highest possible cost of the calls in progress.
     in_use: u64,
     /// Cost of finished calls that the store does not know yet.
@@ -107,12 +115,31 @@ impl Lease {
     /// needs both for a decision about the same budget.
     pub fn recall(&mut self) -> (u64, u64) {
         self.usable = self.usable.min(self.in_use.saturating_add(self.settled));
+        self.is_recalled = true;
+        self.uncommitted()
+    }
+
+    /// Returns the same amounts as [`recall`](Self::recall), and leaves the unused amount as it is.
+    pub fn uncommitted(&self) -> (u64, u64) {
         (self.settled - self.flushing, self.in_use)
     }
 
-    /// Whether the store has a lease of the budget, or should have one.
+    /// Whether the lease in the store should change, or the budget should be read again.
     pub fn needs_plan(&mut self, now_ms: u64) -> bool {
-        self.committed > 0 || self.flushing > 0 || self.recent.total(now_ms).calls >= MIN_CALLS
+        let recent = self.recent.total(now_ms);
+        if self.stored.0 == 0 {
+            return recent.calls >= MIN_CALLS;
+        }
+        let is_fresh =
+            self.confirmed.is_some_and(|confirmed| now_ms < confirmed.at_ms.saturating_add(FRESH_MS));
+        let is_large = self.free() >= recent.largest.max(recent.target() / 2);
+        let is_used = recent.calls >= MIN_CALLS && self.in_use == self.stored.1;
+        !is_fresh || !is_large || !is_used || self.is_recalled
+    }
+
+    /// Whether the current transaction writes costs of the lease.
+    pub fn is_flushing(&self) -> bool {
+        self.flushing > 0
     }
 
     /// Plans the size of the lease after the next commit; 0 means no lease.
@@ -125,8 +152,9 @@ impl Lease {
         let covered = self.in_use.saturating_add(unwritten);
         let room = standing.account.left().saturating_sub(covered);
         let recent = self.recent.total(now_ms);
-        let share = room / (SHARE * standing.other_owners.saturating_add(1));
-        let target = share.min(recent.amount).min(recent.largest.saturating_mul(MAX_CALLS));
+        let parts = if standing.is_exclusive { 1 } else { SHARE * standing.other_owners.saturating_add(1) };
+        let share = room / parts;
+        let target = share.min(recent.target());
         let is_exact = account.is_closed
             || account.level().percent() > standing.warned_percent
             || recent.calls < MIN_CALLS
@@ -137,39 +165,46 @@ impl Lease {
         let free = if is_near { free } else { target };
         let amount = covered.saturating_add(if is_exact { 0 } else { free });
         self.usable = self.committed.min(amount);
+        self.is_recalled = false;
         self.planned = Some((amount, self.in_use, Confirmed { standing, at_ms: now_ms }));
         (amount, self.in_use)
     }
 
     /// Whether the store already has this lease: its size, and the part that calls in progress hold.
     pub fn is_in_store(&self, lease: (u64, u64)) -> bool {
-        lease == (self.committed, self.committed_in_use)
+        lease == self.stored
     }
 
-    /// Records that the plan and the costs are committed.
+    /// Records that the costs, and the plan if there was one, are committed.
     pub fn confirm(&mut self) {
-        self.settled -= self.flushing;
-        self.flushing = 0;
+        let flushed = std::mem::take(&mut self.flushing);
+        self.settled -= flushed;
         if let Some((amount, in_use, confirmed)) = self.planned.take() {
             (self.committed, self.usable, self.confirmed) = (amount, amount, Some(confirmed));
-            self.committed_in_use = in_use;
+            self.stored = (amount, in_use);
+            return;
+        }
+        self.committed = self.committed.saturating_sub(flushed);
+        self.usable = self.usable.saturating_sub(flushed);
+        if let Some(Confirmed { standing, .. }) = &mut self.confirmed {
+            standing.account.spent = standing.account.spent.saturating_add(flushed);
         }
     }
 
     /// Records that the transaction failed, so the store is unchanged.
     pub fn revert(&mut self) {
-        (self.flushing, self.planned, self.usable) = (0, None, self.committed);
+        (self.flushing, self.planned, self.usable, self.is_recalled) = (0, None, self.committed, false);
     }
 
     /// Whether the store has an unused lease.
     pub fn is_unused(&mut self, now_ms: u64) -> bool {
         self.recent.total(now_ms).calls < MIN_CALLS
-            && self.committed > self.in_use.saturating_add(self.settled)
+            && self.stored.0 > self.in_use.saturating_add(self.settled)
     }
 
     /// Whether the lease has no state that must be kept.
     pub fn is_empty(&mut self, now_ms: u64) -> bool {
-        self.committed == 0 && self.in_use == 0 && self.settled == 0 && self.recent.total(now_ms).calls == 0
+        self.stored.0 == 0 && self.in_use == 0 && self.settled == 0 && self.recent.total(now_ms).calls == 0
     }
 
     fn free(&self) -> u64 {
@@ -200,6 +235,13 @@ struct Use {
     calls: u64,
     amount: u64,
     largest: u64,
+}
+
+impl Use {
+    /// Returns the amount that a lease should have if there is room for it.
+    fn target(&self) -> u64 {
+        self.amount.min(self.largest.saturating_mul(MAX_CALLS))
+    }
 }
 
 impl Recent {

@@ -124,12 +124,13 @@ pub(super) fn standing(
                 is_closed: row.get(3)?,
                 elsewhere: 0,
             };
-            if row.get(7)? {
+            let is_exclusive = row.get(7)?;
+            if is_exclusive {
                 account = journal::with_elsewhere(account, amount(8)?, amount(9)?);
             }
             // Nothing warns of a rate limit, so that a lease may serve it to its end.
             let warned_percent = if key.scope == Scope::Rate { 100 } else { row.get(4)? };
-            Ok(Standing { account, warned_percent, other_owners: amount(6)? })
+            Ok(Standing { account, warned_percent, other_owners: amount(6)?, is_exclusive })
         },
     )
 }
@@ -474,7 +475,14 @@ mod tests {
             .unwrap();
         let read = |subject: &str| standing(&session, "own", &key(subject), 100).unwrap();
         let account = |spent, held, limit| Account { spent, held, limit, is_closed: false, elsewhere: 0 };
-        let expected = |account, other_owners| Standing { account, warned_percent: 0, other_owners };
+        let expected = |account, other_owners| Standing {
+            account,
+            warned_percent: 0,
+            other_owners,
+            is_exclusive: false,
+        };
+        let of_journal =
+            |account, other_owners| Standing { is_exclusive: true, ..expected(account, other_owners) };
         assert_eq!(read("a"), expected(account(5, 52, 140), 2));
         assert_eq!(read("b"), expected(account(0, 9, 100), 1));
         assert_eq!(read("c"), expected(account(0, 0, 100), 0));
@@ -487,8 +495,8 @@ mod tests {
             )
             .unwrap();
         let in_journal = Account { elsewhere: 73, ..account(12, 125, 140) };
-        assert_eq!(read("a"), expected(in_journal, 2));
-        assert_eq!(read("c"), expected(Account { elsewhere: 100, ..account(0, 100, 100) }, 0));
+        assert_eq!(read("a"), of_journal(in_journal, 2));
+        assert_eq!(read("c"), of_journal(Account { elsewhere: 100, ..account(0, 100, 100) }, 0));
         let statement = session.prepare_cached(STANDING).unwrap();
         assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
     }

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{Lease, SERVED_MS, Standing};
+use super::{FRESH_MS, Lease, SERVED_MS, Standing};
 use crate::budget::Account;
 
 const LIMIT: u64 = 10_000;
@@ -10,6 +10,7 @@ fn standing(spent: u64, held: u64) -> Standing {
         account: Account { limit: LIMIT, spent, held, ..Account::default() },
         warned_percent: 0,
         other_owners: 0,
+        is_exclusive: false,
     }
 }
 
@@ -35,6 +36,13 @@ fn a_lease_is_the_recent_use_and_at_most_a_quarter_of_the_room() {
     let warned = Standing { warned_percent: 95, ..standing(LIMIT - 130, 0) };
     assert_eq!(lease.plan(5, warned).0, 32);
     assert_eq!(lease.plan(5, Standing { other_owners: 1, ..warned }).0, 0);
+    assert_eq!(
+        lease.plan(5, Standing { is_exclusive: true, ..standing(LIMIT - 35, 0) }).0,
+        0,
+        "not reported yet"
+    );
+    let exclusive = Standing { is_exclusive: true, warned_percent: 95, ..standing(LIMIT - 35, 0) };
+    assert_eq!(lease.plan(5, exclusive).0, 35, "no other process waits for the room");
     assert_eq!(lease.plan(2_500, warned).0, 0, "it was not used lately");
 }
 
@@ -92,6 +100,34 @@ fn a_lease_of_about_the_right_size_is_not_written_again() {
     lease.confirm();
     assert!(lease.is_in_store(planned));
     assert_eq!(lease.plan(3, standing(LIMIT - 60, 0)).0, 10, "a quarter of the room is less");
+}
+
+#[test]
+fn a_fresh_lease_is_used_without_another_plan() {
+    let mut lease = leased();
+    lease.hold(1, 5);
+    assert!(lease.needs_plan(1), "readers of the store see the hold");
+    lease.settle(5, 4);
+    lease.flush(4);
+    assert!(!lease.needs_plan(1));
+    lease.confirm();
+    assert_eq!(lease.check(1, LIMIT, 16).map(|account| account.spent), Some(24));
+    assert_eq!(
+        lease.check(1, LIMIT, 17),
+        None,
+        "the cost counts in the store, and the lease is as large there"
+    );
+    lease.flush(1);
+    lease.revert();
+    assert_eq!(lease.check(1, LIMIT, 17), None);
+    assert!(lease.needs_plan(FRESH_MS));
+    lease.recall();
+    assert!(lease.needs_plan(1), "the rest is used again after the next plan");
+    lease.plan(1, standing(24, 0));
+    lease.confirm();
+    lease.hold(2, 9);
+    lease.settle(9, 9);
+    assert!(lease.needs_plan(2), "less is free than half of the recent use");
 }
 
 #[derive(Debug, Clone)]
@@ -196,8 +232,10 @@ proptest! {
                         account: Account { held: others + exact.unwrap_or(0), ..account },
                         warned_percent: 95,
                         other_owners: 2,
+                        is_exclusive: false,
                     };
-                    let (amount, _) = process.lease.plan(now, standing);
+                    let needs_plan = process.lease.needs_plan(now);
+                    let amount = if needs_plan { process.lease.plan(now, standing).0 } else { leases[of] };
                     process.hold(now, meanwhile[1]);
                     if commits {
                         process.lease.confirm();
@@ -218,10 +256,13 @@ proptest! {
                 }
             }
             let exact: u64 = processes.iter().flat_map(|process| &process.exact).sum();
-            prop_assert!(spent + exact + leases.iter().sum::<u64>() <= LIMIT);
-            for (process, committed) in processes.iter().zip(leases) {
-                let covered: u64 = process.calls.iter().chain(&process.costs).sum();
-                prop_assert!(covered <= committed, "a hold is covered by a committed lease");
+            // What the store counts twice until the next plan admits nothing.
+            let leased: u64 = processes.iter().map(|process| process.lease.committed).sum();
+            prop_assert!(spent + exact + leased <= LIMIT);
+            for (process, stored) in processes.iter().zip(leases) {
+                let (covered, committed): (u64, _) =
+                    (process.calls.iter().chain(&process.costs).sum(), process.lease.committed);
+                prop_assert!(covered <= committed && committed <= stored, "a hold is covered by a committed lease");
             }
             let unwritten: u64 = processes.iter().flat_map(|process| &process.costs).sum();
             prop_assert_eq!(spent + unwritten, total, "every call counts once");
