@@ -54,7 +54,8 @@ pub struct ShareReport {
     pub least: u64,
     /// The amount that all waiting calls need.
     pub waiting: u64,
-    /// The amount that the instance will probably need soon, in addition to the waiting calls.
+    /// The amount that it probably needs soon, in addition to the waiting calls. Without waiting calls, the share is
+    /// filled up to it.
     pub ahead: u64,
 }
 
@@ -85,7 +86,8 @@ impl Pool {
         let mut granted = report.granted.max(used).min(share.granted);
         let is_asked = report.least > 0;
         let fits = used.saturating_add(report.least) <= available;
-        if is_asked && fits {
+        let is_filled_up = !is_asked && !self.is_tight && report.ahead > 0;
+        if fits && (is_asked || is_filled_up) {
             let waiting = used.saturating_add(report.waiting).min(available);
             let part = available.saturating_sub(waiting) / (PART * instances.max(1));
             granted = granted.max(waiting.saturating_add(report.ahead.min(part)));

@@ -7,9 +7,12 @@ use super::ShareReport;
 /// A share that is unused for this long is returned. Together with the time to the next heartbeat, this is soon enough
 /// for a call that waits for it (`RETURN_PATIENCE_MS`).
 const UNUSED_MS: u64 = 700;
-/// If requests follow each other faster than this, the amount requested ahead is doubled.
+/// Requests that follow each other faster ask for eight times as much ahead: still less than a second's use.
+const RUSH_MS: u64 = 100;
+/// Requests that follow each other faster ask for twice as much ahead.
 const HURRY_MS: u64 = 1_000;
-/// If requests follow each other more slowly than this, the amount is halved. In between a share lasts for seconds.
+/// Requests that follow each other more slowly ask for half as much. In between the amount is right: each report fills the
+/// share up to it, so that calls wait only if it is used up between two reports.
 const LEISURE_MS: u64 = 4_000;
 
 /// The demand of one instance's calls for each budget.
@@ -91,7 +94,26 @@ impl<K: Ord + Clone> Demands<K> {
         }
     }
 
-    /// Whether other instances wait for the unused amount of this budget.
+    /// Returns the request for a share that comes with a report of costs, though no call waits: a share in use is filled
+    /// up before it is used up.
+    ///
+    /// ```
+    /// use endmark_context::budget::Demands;
+    /// let mut demands = Demands::default();
+    /// for now_ms in [4_000, 4_500] {
+    ///     demands.add(now_ms, "a", 1_000, 30);
+    ///     demands.take(now_ms, false);
+    /// }
+    /// assert_eq!((demands.with_report(&"a").least, demands.with_report(&"a").ahead), (0, 60));
+    /// assert_eq!(demands.with_report(&"b").ahead, 0);
+    /// ```
+    pub fn with_report(&self, key: &K) -> WantedShare {
+        let in_use = self.0.get(key).filter(|demand| !demand.is_tight);
+        let wanted = in_use.map(|demand| demand.wanted).unwrap_or_default();
+        WantedShare { least: 0, waiting: 0, returns: false, ..wanted }
+    }
+
+    /// Whether other instances wait for what is not in use of this budget here.
     pub fn is_tight(&self, key: &K) -> bool {
         self.0.get(key).is_some_and(|demand| demand.is_tight)
     }
@@ -124,10 +146,11 @@ impl Demand {
         let is_unused = is_closing || now_ms.saturating_sub(self.used_ms) >= UNUSED_MS;
         let is_asked = self.wanted.least > 0;
         if is_asked {
-            let most = self.wanted.ahead.max(self.wanted.waiting).saturating_mul(2);
+            let most = self.wanted.ahead.max(self.wanted.waiting);
             self.wanted.ahead = match now_ms.saturating_sub(self.asked_ms) {
                 _ if self.is_tight => 0,
-                ..HURRY_MS => most,
+                ..RUSH_MS => most.saturating_mul(8),
+                RUSH_MS..HURRY_MS => most.saturating_mul(2),
                 HURRY_MS..LEISURE_MS => self.wanted.ahead,
                 LEISURE_MS.. => self.wanted.ahead / 2,
             };
@@ -144,7 +167,9 @@ impl WantedShare {
     /// Returns the report to the database. The journal first lowers its share to the reported one.
     pub fn report(&self, granted: u64, spent: u64, used: u64) -> ShareReport {
         let granted = if self.returns { granted.min(used) } else { granted };
-        let Self { limit, least, waiting, ahead, .. } = *self;
+        let Self { limit, least, waiting, .. } = *self;
+        // What is returned is not requested again, unless a call waits.
+        let ahead = if self.returns && least == 0 { 0 } else { self.ahead };
         ShareReport { limit, granted, spent, used, least, waiting, ahead }
     }
 

@@ -12,6 +12,10 @@ pub const PAUSE_MS: u64 = 8;
 pub const RETRY_PAUSE_MS: u64 = 250;
 /// Maximum rows of calls in one transaction.
 pub const MAX_ROWS: u32 = 512;
+/// The same while calls wait for a share of a budget.
+const MAX_ROWS_BESIDE_CALLS: u32 = 32;
+/// How long rows give way to such calls.
+const ROWS_PATIENCE_MS: u64 = 250;
 /// Maximum changed budgets in one transaction.
 pub const MAX_CHANGES: u32 = 256;
 /// How long a call waits for other instances to return unused shares. The gateway waits slightly longer.
@@ -20,6 +24,11 @@ pub const RETURN_PATIENCE_MS: u64 = 1_200;
 const RACE_PATIENCE_MS: u64 = 5_000;
 /// Pause between two requests of a call that waits for other instances.
 pub const RETURN_PAUSE_MS: u64 = 40;
+
+/// Returns how many rows a transaction may have. `since_ms` is the time since the last transaction that was not brief.
+pub fn max_rows(has_waiting_calls: bool, since_ms: u64) -> u32 {
+    if has_waiting_calls && since_ms < ROWS_PATIENCE_MS { MAX_ROWS_BESIDE_CALLS } else { MAX_ROWS }
+}
 
 /// Returns how long a call waits for a share that does not suffice.
 pub fn patience_ms(is_tight: bool) -> u64 {

@@ -50,13 +50,13 @@ impl Instance {
     }
 
     /// Lowers the share in the journal, then reports it.
-    fn prepare(&mut self, returns: bool) -> ShareReport {
+    fn prepare(&mut self, returns: bool, ahead: u64) -> ShareReport {
         let waiting = self.waiting.iter().sum();
         let wanted = WantedShare {
             limit: LIMIT,
             least: self.waiting.iter().copied().min().unwrap_or(0),
             waiting,
-            ahead: waiting * 8,
+            ahead: waiting * 8 + ahead,
             returns: returns || self.is_tight,
         };
         let report = wanted.report(self.granted, self.spent, self.used());
@@ -85,9 +85,9 @@ impl Story {
 
     /// One exchange of an instance. The request or the reply may be lost.
     fn exchange(&mut self, index: usize, is_calm: bool) {
-        let returns = self.dice.roll(20) == 0;
+        let (returns, ahead) = (self.dice.roll(20) == 0, self.dice.roll(4_000));
         let sent_ms = self.now_ms * self.instances[index].speed / 1_000;
-        let report = self.instances[index].prepare(returns);
+        let report = self.instances[index].prepare(returns, ahead);
         let luck = if is_calm { 9 } else { self.dice.roll(10) };
         if self.now_ms < self.out_until_ms || luck == 0 {
             return;
@@ -285,6 +285,29 @@ fn calls_at_once_on_four_instances_use_a_budget_up_and_exceed_it_by_their_own_ex
         over = over.max(spent.saturating_sub(LIMIT));
     }
     println!("{calls} calls at once: at least {least} of {LIMIT} used; beyond their holds: {over} over");
+}
+
+#[test]
+fn a_share_in_use_is_filled_up_before_a_call_waits_for_it() {
+    let (mut pool, mut share) = (Pool::default(), Share::default());
+    let report = |granted, spent, ahead| ShareReport {
+        limit: 1_000,
+        granted,
+        spent,
+        used: spent,
+        ahead,
+        ..ShareReport::default()
+    };
+    pool.exchange(&mut share, &ShareReport { least: 50, waiting: 50, ..report(0, 0, 150) }, 1);
+    assert_eq!(share.granted, 200);
+    pool.exchange(&mut share, &report(200, 100, 150), 1);
+    assert_eq!((share.granted, pool.committed), (250, 250));
+    // A report of costs alone requests nothing, and a tight budget has nothing to spare.
+    pool.exchange(&mut share, &report(250, 150, 0), 1);
+    assert_eq!(share.granted, 250);
+    pool.is_tight = true;
+    pool.exchange(&mut share, &report(250, 200, 150), 1);
+    assert_eq!(share.granted, 250);
 }
 
 #[test]

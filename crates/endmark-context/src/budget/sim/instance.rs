@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::pace::{MAX_CHANGES, MAX_ROWS};
+use super::super::pace::{MAX_CHANGES, MAX_ROWS, max_rows};
 use super::super::{Demands, Share, ShareReport, Tenure, WantedShare};
 
 /// A call that has not been held in its budget yet.
@@ -75,6 +75,8 @@ pub(super) struct Instance {
     pub(super) rows: u64,
     pub(super) rows_made: u64,
     pub(super) rows_seen: u64,
+    /// The last report with as many rows as fit.
+    rows_ms: u64,
     pub(super) in_progress: u64,
     pub(super) waiting: Vec<Call>,
     pub(super) flight: Option<Flight>,
@@ -97,6 +99,7 @@ impl Instance {
             rows: 0,
             rows_made: 0,
             rows_seen: 0,
+            rows_ms: 0,
             in_progress: 0,
             waiting: Vec::new(),
             flight: None,
@@ -126,7 +129,7 @@ impl Instance {
         let changed: Vec<usize> = self.changed.iter().copied().take(MAX_CHANGES as usize).collect();
         let asked: BTreeSet<usize> = wanted.iter().map(|(budget, _)| *budget).collect();
         let others = changed.iter().filter(|budget| !asked.contains(budget));
-        wanted.extend(others.map(|budget| (*budget, WantedShare::default())));
+        wanted.extend(others.map(|budget| (*budget, self.demands.with_report(budget))));
         let report = |(index, wanted): (usize, WantedShare)| {
             let budget = self.budgets.get_mut(index)?;
             let report = wanted.report(budget.granted, budget.spent, budget.used());
@@ -138,8 +141,12 @@ impl Instance {
             (is_due || self.changed.contains(&index)).then_some((index, report))
         };
         let reports = wanted.into_iter().filter_map(report).collect();
-        let rows = self.rows.min(MAX_ROWS.into());
-        let is_more = rows >= MAX_ROWS.into() || changed.len() >= MAX_CHANGES as usize;
+        let most_rows = max_rows(!self.waiting.is_empty(), now_ms.saturating_sub(self.rows_ms));
+        if most_rows == MAX_ROWS {
+            self.rows_ms = now_ms;
+        }
+        let rows = self.rows.min(most_rows.into());
+        let is_more = rows >= most_rows.into() || changed.len() >= MAX_CHANGES as usize;
         let calls = std::mem::take(&mut self.waiting);
         self.flight = Some(Flight { sent_ms: now_ms, reports, answers: Vec::new(), rows, is_more, calls });
     }

@@ -353,10 +353,8 @@ impl Simulation {
             let at_us = now_us + self.plan.round_trip_us;
             return self.schedule_step(at_us, index, Step::Answer { is_done: false });
         }
-        let flight = instance.flight.as_ref();
-        // BEGIN, the instance's own row, the rows of calls, and the insertion of new budgets.
-        round_trips += 2 + u64::from(flight.is_some_and(|flight| flight.rows > 0));
-        round_trips += u64::from(flight.is_some_and(|flight| !flight.reports.is_empty()));
+        // BEGIN. The statements up to the locks of the budgets follow each other without waiting.
+        round_trips += 1;
         self.schedule_step(now_us + round_trips * self.plan.round_trip_us, index, Step::Reach);
     }
 
@@ -369,8 +367,8 @@ impl Simulation {
         let Some(mut flight) = instance.flight.take() else { return };
         let locks = flight.reports.iter().map(|(budget, _)| self.budgets[*budget].locked_until_us);
         let locked_us = locks.fold(self.now_us, u64::max);
-        // The budgets, the shares, and COMMIT; only COMMIT if there are no budgets.
-        let round_trips = if flight.reports.is_empty() { 1 } else { 4 };
+        // The answers, COMMIT, and the new shares before it.
+        let round_trips = if flight.reports.is_empty() { 2 } else { 3 };
         let done_us = locked_us + round_trips * self.plan.round_trip_us + self.plan.commit_us;
         if self.is_out(done_us) {
             self.instances[index].flight = Some(flight);
