@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use rusqlite::{Connection, Params, ToSql, params};
 
@@ -15,6 +15,17 @@ use crate::owner::{self, Dead};
 
 /// Entries written by one statement: most of its cost is its start and its end.
 const ENTRIES_TOGETHER: usize = 16;
+
+/// Writes one entry, and writes [`ENTRIES_TOGETHER`].
+static SETTLE: LazyLock<[String; 2]> = LazyLock::new(|| {
+    [1, ENTRIES_TOGETHER].map(|entries| {
+        let rows = vec!["(?, ?, ?, ?, ?, ?, '', ?, ?)"; entries].join(", ");
+        format!(
+            "INSERT INTO budget_entries (request_id, call, scope, unit, subject, window, owner, held, spent)
+             VALUES {rows} ON CONFLICT DO NOTHING"
+        )
+    })
+});
 
 /// Plans changed leases and writes them, in the current transaction.
 pub(super) fn write(
@@ -59,12 +70,7 @@ pub(super) fn write(
 pub(super) fn settle(connection: &Connection, entries: &[(&Call, &LeasedAmount)]) -> rusqlite::Result<()> {
     let (together, rest) = entries.as_chunks::<ENTRIES_TOGETHER>();
     for entries in together.iter().map(<[_; ENTRIES_TOGETHER]>::as_slice).chain(rest.chunks(1)) {
-        let rows = vec!["(?, ?, ?, ?, ?, ?, '', ?, ?)"; entries.len()].join(", ");
-        let sql = format!(
-            "INSERT INTO budget_entries (request_id, call, scope, unit, subject, window, owner, held, spent)
-             VALUES {rows} ON CONFLICT DO NOTHING"
-        );
-        let mut statement = connection.prepare_cached(&sql)?;
+        let mut statement = connection.prepare_cached(&SETTLE[usize::from(entries.len() > 1)])?;
         let mut place = 0;
         for (Call { started, .. }, LeasedAmount { key, held, cost }) in entries {
             let (held, cost) = (integer(*held), integer(*cost));

@@ -1,5 +1,7 @@
 //! SQL statements for upstream calls.
 
+use std::sync::LazyLock;
+
 use rusqlite::{Connection, ErrorCode, Statement, ToSql, params};
 
 use crate::calls::{Billing, Call, CallStarted, Estimate, Tokens, UsageRow};
@@ -20,6 +22,13 @@ const ROWS_TOGETHER: usize = 16;
 const COLUMNS: &str = "request_id, call, purpose, session, credential, upstream, format, model, streamed, mode, started_at,
   sent_bytes, ended_at, answered_model, http_status, ending, stop, verdict, cut_kind, prompt_tokens, output_tokens,
   cached_tokens, reasoning_tokens, total_tokens, received_bytes, first_byte_ms, total_ms, is_summed";
+
+/// Writes one row, and writes [`ROWS_TOGETHER`].
+static INSERT: LazyLock<[String; 2]> = LazyLock::new(|| {
+    let marks = format!("({})", vec!["?"; COLUMNS.split(',').count()].join(", "));
+    [1, ROWS_TOGETHER]
+        .map(|rows| format!("INSERT INTO usage ({COLUMNS}) VALUES {}", vec![&*marks; rows].join(", ")))
+});
 
 /// Records a call that another process left: writes its row and settles its holds.
 pub(crate) fn record(connection: &Connection, call: &Call) -> rusqlite::Result<()> {
@@ -94,9 +103,7 @@ pub(crate) fn insert(connection: &Connection, call: &Call) -> rusqlite::Result<b
 
 /// Writes the rows of calls, all or none.
 fn insert_all(connection: &Connection, calls: &[&Call], is_summed: bool) -> rusqlite::Result<()> {
-    let marks = format!("({})", vec!["?"; COLUMNS.split(',').count()].join(", "));
-    let sql = format!("INSERT INTO usage ({COLUMNS}) VALUES {}", vec![marks; calls.len()].join(", "));
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = connection.prepare_cached(&INSERT[usize::from(calls.len() > 1)])?;
     let mut place = 0;
     for call in calls {
         bind(&mut statement, &mut place, call, is_summed)?;
