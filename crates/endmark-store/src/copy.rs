@@ -8,6 +8,7 @@ use tokio_postgres::Client;
 
 use crate::copied::{Copied, CopyError, CopyProgress, CopySums};
 use crate::engine::copying::{CopyFile, ID, SOURCE};
+use crate::engine::journal::rows::CallRows;
 use crate::engine::journal::{Due, Instance};
 use crate::error::StoreError;
 use crate::leases::BudgetKey;
@@ -68,10 +69,9 @@ async fn into_database(
     database::register(&mut client, &instance, true).await.map_err(failed)?;
     let mut after = (String::new(), 0);
     let mut copied = 0;
-    while let Some((rows, count, last)) = file.rows(&after, pace::MAX_ROWS)? {
-        let due = Due { rows: Some(rows), oldest: oldest.clone(), ..Due::default() };
-        database::exchange(&mut client, &instance, &due).await.map_err(failed)?;
-        (copied, after) = (copied + count, last);
+    while let Some((rows, last)) = file.rows(&after, pace::MAX_ROWS)? {
+        database::exchange(&mut client, &instance, &Due::default(), &rows).await.map_err(failed)?;
+        (copied, after) = (copied + rows.count as u64, last);
         progress(CopyProgress { rows: copied, total: sums.rows });
     }
     let mut after = None;
@@ -83,7 +83,7 @@ async fn into_database(
             (key.clone(), ShareReport { spent: *spent, used: *spent, ..ShareReport::default() })
         };
         let due = Due { shares: budgets.iter().map(report).collect(), ..Due::default() };
-        database::exchange(&mut client, &instance, &due).await.map_err(failed)?;
+        database::exchange(&mut client, &instance, &due, &CallRows::default()).await.map_err(failed)?;
     }
     let (keys, secrets) = file.keys()?;
     copying::add_keys(&mut client, &keys, &secrets).await.map_err(failed)?;

@@ -49,7 +49,7 @@ impl Recorder {
     /// If instances share the budgets, the hold needs a share of each, and only one of them makes the closing call of a
     /// session.
     pub async fn hold(&self, hold: Hold) -> Result<Held, StoreError> {
-        let Some(shared) = &self.store.shared else { return self.hold_here(hold).await };
+        let Some(shared) = &self.store.shared else { return self.hold_here(&hold).await };
         let since = tokio::time::Instant::now();
         let may_close = hold.may_close;
         let hold = Hold { may_close: false, ..hold };
@@ -59,7 +59,7 @@ impl Recorder {
         }
         let mut has_asked = false;
         loop {
-            let outcome = self.hold_here(hold.clone()).await?;
+            let outcome = self.hold_here(&hold).await?;
             let Held::UsedUp(used_up) = &outcome else {
                 shared.note_use(&hold.claims);
                 return Ok(outcome);
@@ -108,10 +108,11 @@ impl Recorder {
     }
 
     /// Holds a call within the amount that this instance may spend.
-    async fn hold_here(&self, hold: Hold) -> Result<Held, StoreError> {
-        if let Some(held) = self.store.ledger.hold(&hold) {
+    async fn hold_here(&self, hold: &Hold) -> Result<Held, StoreError> {
+        if let Some(held) = self.store.ledger.hold(hold) {
             return Ok(held);
         }
+        let hold = hold.clone();
         let (owner, leases) = (Arc::clone(&self.store.owner), Arc::clone(&self.store.leases));
         self.store.writer.write(move |session| budgets::hold(session, &owner, &leases, &hold)).await
     }

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::integers::natural;
-use super::journal::{self, without_nul};
+use super::journal;
+use super::journal::rows::{CallRows, values_sql};
 use super::{BUSY_TIMEOUT, Fault, Session, keys};
 use crate::copied::{CopyError, CopySums};
 use crate::error::StoreError;
@@ -110,30 +111,29 @@ impl CopyFile {
         })
     }
 
-    /// Returns the next rows of calls after a place, as an array of JSON objects, with their number and last place.
+    /// Returns the next rows of calls after a place, with their last place.
     pub(crate) fn rows(
         &self,
         (request_id, call): &FilePlace,
         most: u32,
-    ) -> Result<Option<(String, u64, FilePlace)>, CopyError> {
+    ) -> Result<Option<(CallRows, FilePlace)>, CopyError> {
         self.read(|connection| {
             let sql = format!(
-                "SELECT json_group_array(json(row)), count(*), max(request_id), last_call FROM (
-                   SELECT {} AS row, u.request_id, last_value(u.call) OVER () AS last_call
-                   FROM (SELECT * FROM usage WHERE (request_id, call) > (?1, ?2) ORDER BY request_id, call LIMIT ?3) u
-                     {}
-                   ORDER BY u.request_id, u.call)",
-                journal::call_as_json(),
-                journal::CALLS_BESIDE
+                "SELECT u.request_id, u.call, {}
+                 FROM (SELECT * FROM usage WHERE (request_id, call) > (?1, ?2) ORDER BY request_id, call LIMIT ?3) u
+                   LEFT JOIN usage_cache_writes w USING (request_id, call)
+                   LEFT JOIN usage_estimates e USING (request_id, call)
+                 ORDER BY u.request_id, u.call",
+                values_sql()
             );
-            connection.prepare_cached(&sql)?.query_row(params![request_id, call, most], |row| {
-                let count = natural(row.get(1)?);
-                if count == 0 {
-                    return Ok(None);
-                }
-                let rows: String = row.get(0)?;
-                Ok(Some((without_nul(&rows), count, (row.get(2)?, row.get(3)?))))
-            })
+            let (mut found, mut last) = (CallRows::default(), None);
+            let mut statement = connection.prepare_cached(&sql)?;
+            let mut rows = statement.query(params![request_id, call, most])?;
+            while let Some(row) = rows.next()? {
+                found.push(row, 2)?;
+                last = Some((row.get(0)?, row.get(1)?));
+            }
+            Ok(last.map(|last| (found, last)))
         })
     }
 

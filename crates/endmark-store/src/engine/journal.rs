@@ -1,12 +1,13 @@
 //! The journal of an instance that shares a PostgreSQL database: what it may spend there, and what it has not yet
 //! reported.
 
+pub(crate) mod rows;
 pub(crate) mod runs;
 pub(crate) mod uploads;
 
 use std::path::Path;
 
-use endmark_context::budget::pace::{MAX_CHANGES, MAX_ROWS};
+use endmark_context::budget::pace::MAX_CHANGES;
 use endmark_context::budget::{Account, Scope, ShareReport, WantedShare};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
@@ -80,19 +81,10 @@ pub(super) fn usage_columns() -> impl Iterator<Item = &'static str> {
     CALL_COLUMNS.into_iter().map(|(name, _)| name).filter(move |name| !is_beside(name))
 }
 
-/// Returns the SQL of a call's row as PostgreSQL reads it: a JSON object, made of `usage u` and [`CALLS_BESIDE`].
-pub(super) fn call_as_json() -> String {
-    let value = |(name, kind)| {
-        let beside = COLUMNS_BESIDE.into_iter().find(|(column, _)| *column == name);
-        let value = match (beside, kind) {
-            (Some((_, beside)), _) => beside.to_owned(),
-            (None, "timestamptz") => format!("u.{name} || '+00'"),
-            (None, "boolean") => format!("json(iif(u.{name}, 'true', 'false'))"),
-            (None, _) => format!("u.{name}"),
-        };
-        format!("'{name}', {value}")
-    };
-    format!("json_object({})", CALL_COLUMNS.map(value).join(", "))
+/// Returns the SQL of a column's value, read from `usage u`, `usage_cache_writes w` and `usage_estimates e`.
+fn value_sql(name: &str) -> String {
+    let beside = COLUMNS_BESIDE.into_iter().find(|(column, _)| *column == name);
+    beside.map_or_else(|| format!("u.{name}"), |(_, beside)| beside.to_owned())
 }
 
 /// Triggers that note what the database does not have yet. Only a journal has them: they would slow the transactions of
@@ -130,21 +122,15 @@ pub(crate) struct ShareRequest {
 }
 
 impl ShareRequest {
-    /// A report of a budget that no call waits for.
-    fn without_calls(key: BudgetKey, returns: bool) -> Self {
-        Self { key, wanted: WantedShare { returns, ..WantedShare::default() } }
+    /// A report that returns the rest of a share.
+    fn of_rest(key: BudgetKey) -> Self {
+        Self { key, wanted: WantedShare { returns: true, ..WantedShare::default() } }
     }
 }
 
-/// What to report to the database in one transaction.
+/// What to report to the database in one transaction, besides rows.
 #[derive(Debug, Default)]
 pub(crate) struct Due {
-    /// The number of the last row; 0 if there are no rows.
-    pub(crate) through: i64,
-    /// The rows, as an array of JSON objects.
-    pub(crate) rows: Option<String>,
-    /// When the oldest of their calls began.
-    pub(crate) oldest: Option<String>,
     pub(crate) shares: Vec<(BudgetKey, ShareReport)>,
     /// Budgets of which nothing is asked for, and that calls in progress use.
     pub(crate) in_progress: Vec<BudgetKey>,
@@ -283,15 +269,16 @@ pub(super) fn with_elsewhere(account: Account, granted: u64, elsewhere: u64) -> 
 }
 
 /// Collects what to report to the database, each budget once. A closing instance returns all its unused shares.
-/// Returned amounts are deducted from the journal before the database learns of them.
+/// Returned amounts are deducted from the journal before the database learns of them. `with_report` returns what to
+/// request of a budget whose costs are reported.
 pub(crate) fn prepare(
     connection: &Connection,
     leases: &Leases,
     requests: &[ShareRequest],
+    with_report: impl Fn(&BudgetKey) -> WantedShare,
     is_closing: bool,
 ) -> Result<Due, Fault> {
-    let mut due = rows(connection)?;
-    due.has_uploads = uploads::are_due(connection)?;
+    let mut due = Due { has_uploads: uploads::are_due(connection)?, ..Due::default() };
     for request in requests {
         let (report, is_lowered) = report(connection, leases, request)?;
         if request.wanted.leaves_calls(&report) {
@@ -302,13 +289,16 @@ pub(crate) fn prepare(
         }
     }
     let changed: Vec<BudgetKey> = connection
-        .prepare_cached("SELECT scope, subject, window, unit FROM journal_changes LIMIT ?1")?
-        .query_map([MAX_CHANGES], key)?
+        // As a parameter, the limit would make SQLite plan the statement again each time.
+        .prepare_cached(&format!(
+            "SELECT scope, subject, window, unit FROM journal_changes LIMIT {MAX_CHANGES}"
+        ))?
+        .query_map([], key)?
         .collect::<rusqlite::Result<_>>()?;
     due.is_more |= changed.len() >= MAX_CHANGES as usize;
     let unspent = if is_closing { open_shares(connection)? } else { Vec::new() };
-    let unspent = unspent.into_iter().map(|key| ShareRequest::without_calls(key, true));
-    let changed = changed.into_iter().map(|key| ShareRequest::without_calls(key, false));
+    let unspent = unspent.into_iter().map(ShareRequest::of_rest);
+    let changed = changed.into_iter().map(|key| ShareRequest { wanted: with_report(&key), key });
     for request in unspent.chain(changed) {
         if !due.shares.iter().any(|(known, _)| *known == request.key) {
             let (report, _) = report(connection, leases, &request)?;
@@ -346,7 +336,8 @@ fn report(
         .query_row(place, |row| row.get(0))
         .optional()?
         .unwrap_or_default();
-    let (unwritten, in_use) = leases.recall_key(key);
+    // Only a part that is returned must not be used any more. A lease within the rest may go on.
+    let (unwritten, in_use) = if wanted.returns { leases.recall_key(key) } else { leases.uncommitted(key) };
     let spent = natural(spent);
     let used = spent.saturating_add(natural(held)).saturating_add(unwritten).saturating_add(in_use);
     let report = wanted.report(natural(granted), spent, used);
@@ -367,24 +358,8 @@ fn report(
     Ok((report, is_lowered))
 }
 
-/// Returns the oldest rows that the database does not have. Rows deleted since are skipped.
-fn rows(connection: &Connection) -> Result<Due, Fault> {
-    let (through, count, rows, oldest): (i64, u32, String, Option<String>) = connection
-        .prepare_cached(&format!(
-            "SELECT coalesce(max(n), 0), count(*), json_group_array(json(row)) FILTER (WHERE row IS NOT NULL),
-               min(started_at) FROM (
-               SELECT j.number AS n, u.started_at, CASE WHEN u.request_id IS NOT NULL THEN {} END AS row
-               FROM journal_rows j LEFT JOIN usage u USING (request_id, call) {CALLS_BESIDE}
-               ORDER BY j.number LIMIT ?1)",
-            call_as_json()
-        ))?
-        .query_row([MAX_ROWS], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
-    let rows = (count > 0).then(|| without_nul(&rows));
-    Ok(Due { through, rows, oldest, is_more: count >= MAX_ROWS, ..Due::default() })
-}
-
 /// Replaces the escape of U+0000, which PostgreSQL rejects in texts.
-pub(super) fn without_nul(json: &str) -> String {
+fn without_nul(json: &str) -> String {
     let mut kept = String::with_capacity(json.len());
     let mut rest = json;
     while let Some(at) = rest.find('\\') {
@@ -426,8 +401,8 @@ pub(crate) fn apply(
                    AND coalesce((SELECT spent FROM budgets WHERE scope = ?1 AND subject = ?2 AND window = ?3 AND unit = ?4), 0) <= ?5",
             )?
             .execute(params![scope, key.subject, key.window, unit, amount(*reported)])?;
-        // The lease of this process is planned again from the new grant.
-        leases.recall_key(key);
+        // The lease of this process is planned again from the new grant, which is never smaller.
+        leases.touch(key);
     }
     Ok(())
 }
@@ -536,8 +511,8 @@ mod tests {
                    ('session', 'b', 'ever', 'tokens', 4)",
             )
             .unwrap();
-        let requests = shares.map(|share| ShareRequest::without_calls(share.key, true));
-        let due = prepare(&session, &leases, &requests, true).unwrap();
+        let requests = shares.map(|share| ShareRequest::of_rest(share.key));
+        let due = prepare(&session, &leases, &requests, |_| WantedShare::default(), true).unwrap();
         let reported: Vec<_> =
             due.shares.iter().map(|(key, report)| (key.subject.as_str(), report.granted)).collect();
         assert_eq!(reported, [("a", 4), ("b", 4)]);

@@ -1,6 +1,8 @@
 //! SQL statements for PostgreSQL. They are typed and unnamed and need no session state, so they work through a
 //! transaction pooler.
 
+use std::sync::LazyLock;
+
 use endmark_context::budget::{Pool, RateLimits, Share, ShareReport, TENURE_MS, Unit};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row, Transaction};
@@ -9,7 +11,8 @@ use super::address::PostgresAddress;
 use super::usage;
 use crate::budgets::{BudgetRow, Raised};
 use crate::engine::integers::{integer, natural};
-use crate::engine::journal::{Due, GrantedShare, Instance};
+use crate::engine::journal::rows::{CallRows, Column};
+use crate::engine::journal::{CALL_COLUMNS, Due, GrantedShare, Instance};
 use crate::error::StoreError;
 use crate::keys::{Key, KeyBudget, NewKey};
 use crate::leases::BudgetKey;
@@ -180,23 +183,37 @@ pub(crate) async fn forfeit(client: &mut Client, id: &str) -> Result<bool, Error
     Ok(true)
 }
 
+/// A statement's parameter.
+type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
+
 /// Reports everything that is due, in one transaction that can be repeated: rows have a key, and shares are absolute.
 /// The pending token, if any, becomes the token.
 pub(crate) async fn exchange(
     client: &mut Client,
     instance: &Instance,
     due: &Due,
+    rows: &CallRows,
 ) -> Result<Exchanged, Error> {
-    let next = if instance.pending.is_empty() { &instance.token } else { &instance.pending };
     let transaction = client.transaction().await?;
-    let known = format!(
-        "UPDATE em_instances SET expires = clock_timestamp() + $3 * interval '1 millisecond', token = $4
-         WHERE id = $1 AND token = $2 AND NOT is_forfeited
-         RETURNING (SELECT count(*) FROM em_instances o WHERE o.expires > clock_timestamp()),
-           (SELECT value FROM em_meta WHERE name = 'key_version'),
-           $5::text::timestamp AT TIME ZONE 'UTC' < clock_timestamp() - interval '{}'",
-        usage::LATE_AFTER
-    );
+    let columns = Columns::of(due);
+    // The statements follow each other without waiting: a caller waits for each round trip. Nothing is committed if the
+    // database does not know the instance.
+    let (known, (), found) = tokio::try_join!(
+        biased;
+        confirm(&transaction, instance),
+        write_rows(&transaction, instance, rows),
+        lock_budgets(&transaction, instance, &columns),
+    )?;
+    let Some((instances, keys_version)) = known else { return Ok(Exchanged::Unknown) };
+    let granted = decide(&transaction, instance, due, &columns, &found, instances).await?;
+    transaction.commit().await?;
+    Ok(Exchanged::Done { granted, keys_version })
+}
+
+/// Confirms that an instance is alive. Returns the number of such instances and the version of the keys; `None` if the
+/// database does not know the instance.
+async fn confirm(transaction: &Transaction<'_>, instance: &Instance) -> Result<Option<(u64, i64)>, Error> {
+    let next = if instance.pending.is_empty() { &instance.token } else { &instance.pending };
     let known = transaction
         .query_typed_opt(
             &known,
@@ -209,15 +226,38 @@ pub(crate) async fn exchange(
             ],
         )
         .await?;
-    let Some(known) = known else { return Ok(Exchanged::Unknown) };
-    let (instances, keys_version): (i64, i64) = (known.get(0), known.get(1));
-    let is_late = known.get::<_, Option<bool>>(2).unwrap_or(false);
-    if let Some(rows) = &due.rows {
-        usage::record(&transaction, &instance.id, rows, is_late).await?;
+    Ok(known.map(|known| (natural(known.get(0)), known.get(1))))
+}
+
+/// Inserts rows of calls: an array for each column. Rows that are there stay unchanged.
+static INSERT_ROWS: LazyLock<String> = LazyLock::new(|| {
+    let names = CALL_COLUMNS.map(|(name, _)| name).join(", ");
+    let values = CALL_COLUMNS.map(|(name, kind)| format!("{name}::{kind}")).join(", ");
+    let arrays: Vec<String> = (2..CALL_COLUMNS.len() + 2).map(|place| format!("${place}")).collect();
+    format!(
+        "INSERT INTO em_usage (instance, {names}) SELECT $1, {values} FROM unnest({}) AS r({names}) ON CONFLICT DO NOTHING",
+        arrays.join(", ")
+    )
+});
+
+async fn write_rows(
+    transaction: &Transaction<'_>,
+    instance: &Instance,
+    rows: &CallRows,
+) -> Result<(), Error> {
+    if rows.count == 0 {
+        return Ok(());
     }
-    let granted = shares(&transaction, instance, due, natural(instances)).await?;
-    transaction.commit().await?;
-    Ok(Exchanged::Done { granted, keys_version })
+    let mut parameters: Vec<Parameter<'_>> = vec![(&instance.id, Type::TEXT)];
+    parameters.extend(rows.columns.iter().map(|column| -> Parameter<'_> {
+        match column {
+            Column::Booleans(values) => (values, Type::BOOL_ARRAY),
+            Column::Integers(values) => (values, Type::INT8_ARRAY),
+            Column::Numbers(values) => (values, Type::FLOAT8_ARRAY),
+            Column::Texts(values) => (values, Type::TEXT_ARRAY),
+        }
+    }));
+    transaction.execute_typed(&INSERT_ROWS, &parameters).await.map(|_| ())
 }
 
 /// Deletes the windows of rate limits before this one.
@@ -269,44 +309,55 @@ impl Columns {
     }
 
     /// The first four parameters of a statement.
-    fn parameters(&self) -> Vec<(&(dyn ToSql + Sync), Type)> {
+    fn parameters(&self) -> Vec<Parameter<'_>> {
         let columns = [&self.scopes, &self.subjects, &self.spans, &self.units];
-        columns.into_iter().map(|column| (column as &(dyn ToSql + Sync), Type::TEXT_ARRAY)).collect()
+        columns.into_iter().map(|column| -> Parameter<'_> { (column, Type::TEXT_ARRAY) }).collect()
     }
 }
 
-/// Reports and grants shares: locks the budgets' rows in one order, decides on them, and writes them.
-async fn shares(
+/// Locks the rows of budgets in one order, and creates missing ones. Returns them with the shares of this instance.
+async fn lock_budgets(
+    transaction: &Transaction<'_>,
+    instance: &Instance,
+    columns: &Columns,
+) -> Result<Vec<Row>, Error> {
+    let keys = columns.parameters();
+    if columns.scopes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let create = transaction.execute_typed(
+        "INSERT INTO em_budgets (scope, subject, span, unit) SELECT * FROM unnest($1, $2, $3, $4) ORDER BY 1, 2, 3, 4
+         ON CONFLICT DO NOTHING",
+        &keys,
+    );
+    let mut parameters = columns.parameters();
+    parameters.push((&instance.id, Type::TEXT));
+    let lock = transaction.query_typed(
+        "SELECT k.place, b.spent, b.committed, b.is_tight, coalesce(s.granted, 0), coalesce(s.spent, 0), b.extra,
+           b.closed_by <> ''
+         FROM unnest($1, $2, $3, $4) WITH ORDINALITY AS k(scope, subject, span, unit, place)
+         JOIN em_budgets b USING (scope, subject, span, unit)
+         LEFT JOIN em_shares s ON (s.scope, s.subject, s.span, s.unit, s.instance)
+           = (b.scope, b.subject, b.span, b.unit, $5)
+         ORDER BY b.scope, b.subject, b.span, b.unit FOR UPDATE OF b",
+        &parameters,
+    );
+    let (_, found) = tokio::try_join!(biased; create, lock)?;
+    Ok(found)
+}
+
+/// Grants shares by the reports about them, and writes both.
+async fn decide(
     transaction: &Transaction<'_>,
     instance: &Instance,
     due: &Due,
+    columns: &Columns,
+    found: &[Row],
     instances: u64,
 ) -> Result<Vec<GrantedShare>, Error> {
-    if due.shares.is_empty() {
+    if found.is_empty() {
         return Ok(Vec::new());
     }
-    let columns = Columns::of(due);
-    let mut parameters = columns.parameters();
-    transaction
-        .execute_typed(
-            "INSERT INTO em_budgets (scope, subject, span, unit) SELECT * FROM unnest($1, $2, $3, $4) ORDER BY 1, 2, 3, 4
-             ON CONFLICT DO NOTHING",
-            &parameters,
-        )
-        .await?;
-    parameters.push((&instance.id, Type::TEXT));
-    let found = transaction
-        .query_typed(
-            "SELECT k.place, b.spent, b.committed, b.is_tight, coalesce(s.granted, 0), coalesce(s.spent, 0), b.extra,
-               b.closed_by <> ''
-             FROM unnest($1, $2, $3, $4) WITH ORDINALITY AS k(scope, subject, span, unit, place)
-             JOIN em_budgets b USING (scope, subject, span, unit)
-             LEFT JOIN em_shares s ON (s.scope, s.subject, s.span, s.unit, s.instance)
-               = (b.scope, b.subject, b.span, b.unit, $5)
-             ORDER BY b.scope, b.subject, b.span, b.unit FOR UPDATE OF b",
-            &parameters,
-        )
-        .await?;
     let mut decided = vec![(Pool::default(), Share::default()); due.shares.len()];
     let mut granted = Vec::with_capacity(found.len());
     for row in found {
@@ -332,7 +383,7 @@ async fn shares(
             is_closed: row.get(7),
         });
     }
-    write_shares(transaction, instance, &columns, &decided).await?;
+    write_shares(transaction, instance, columns, &decided).await?;
     Ok(granted)
 }
 
@@ -342,41 +393,39 @@ async fn write_shares(
     columns: &Columns,
     decided: &[(Pool, Share)],
 ) -> Result<(), Error> {
-    let amounts = |amount: fn(&(Pool, Share)) -> u64| decided.iter().map(|of| integer(amount(of))).collect();
-    let (spent, committed): (Vec<i64>, Vec<i64>) = (amounts(|of| of.0.spent), amounts(|of| of.0.committed));
+    let amounts = |amount: fn(&(Pool, Share)) -> u64| -> Vec<i64> {
+        decided.iter().map(|of| integer(amount(of))).collect()
+    };
+    let (spent, committed) = (amounts(|of| of.0.spent), amounts(|of| of.0.committed));
     let tight: Vec<bool> = decided.iter().map(|(pool, _)| pool.is_tight).collect();
-    let mut parameters = columns.parameters();
-    parameters.extend([
+    let mut of_budgets = columns.parameters();
+    of_budgets.extend([
         (&spent as &(dyn ToSql + Sync), Type::INT8_ARRAY),
         (&committed, Type::INT8_ARRAY),
         (&tight, Type::BOOL_ARRAY),
     ]);
-    transaction
-        .execute_typed(
-            "UPDATE em_budgets b SET spent = n.spent, committed = n.committed, is_tight = n.is_tight
-             FROM unnest($1, $2, $3, $4, $5, $6, $7) AS n(scope, subject, span, unit, spent, committed, is_tight)
-             WHERE (b.scope, b.subject, b.span, b.unit) = (n.scope, n.subject, n.span, n.unit)",
-            &parameters,
-        )
-        .await?;
-    let (granted, spent): (Vec<i64>, Vec<i64>) = (amounts(|of| of.1.granted), amounts(|of| of.1.spent));
-    let mut parameters = columns.parameters();
-    parameters.extend([
+    let write_budgets = transaction.execute_typed(
+        "UPDATE em_budgets b SET spent = n.spent, committed = n.committed, is_tight = n.is_tight
+         FROM unnest($1, $2, $3, $4, $5, $6, $7) AS n(scope, subject, span, unit, spent, committed, is_tight)
+         WHERE (b.scope, b.subject, b.span, b.unit) = (n.scope, n.subject, n.span, n.unit)",
+        &of_budgets,
+    );
+    let (granted, spent) = (amounts(|of| of.1.granted), amounts(|of| of.1.spent));
+    let mut of_shares = columns.parameters();
+    of_shares.extend([
         (&instance.id as &(dyn ToSql + Sync), Type::TEXT),
         (&granted, Type::INT8_ARRAY),
         (&spent, Type::INT8_ARRAY),
     ]);
-    transaction
-        .execute_typed(
-            "INSERT INTO em_shares (scope, subject, span, unit, instance, granted, spent)
-             SELECT scope, subject, span, unit, $5, granted, spent
-             FROM unnest($1, $2, $3, $4, $6, $7) AS n(scope, subject, span, unit, granted, spent)
-             ON CONFLICT (scope, subject, span, unit, instance)
-             DO UPDATE SET granted = excluded.granted, spent = excluded.spent",
-            &parameters,
-        )
-        .await?;
-    Ok(())
+    let write_shares = transaction.execute_typed(
+        "INSERT INTO em_shares (scope, subject, span, unit, instance, granted, spent)
+         SELECT scope, subject, span, unit, $5, granted, spent
+         FROM unnest($1, $2, $3, $4, $6, $7) AS n(scope, subject, span, unit, granted, spent)
+         ON CONFLICT (scope, subject, span, unit, instance)
+         DO UPDATE SET granted = excluded.granted, spent = excluded.spent",
+        &of_shares,
+    );
+    tokio::try_join!(biased; write_budgets, write_shares).map(|_| ())
 }
 
 /// Returns the sessions with a budget in this unit whose names begin like this: some, if there are many.

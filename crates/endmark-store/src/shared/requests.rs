@@ -1,6 +1,6 @@
 //! Requests for shares of budgets, and how much of each budget an instance should have available.
 
-use endmark_context::budget::Demands;
+use endmark_context::budget::{Demands, WantedShare};
 use tokio::sync::oneshot;
 
 use crate::budgets::Claim;
@@ -41,6 +41,11 @@ impl Requests {
         let wanted = self.budgets.take(now_ms, is_closing).into_iter();
         let requests = wanted.map(|(key, wanted)| ShareRequest { key, wanted }).collect();
         (requests, std::mem::take(&mut self.answers))
+    }
+
+    /// Returns what to request of a budget together with the report of its costs.
+    pub(crate) fn with_report(&self, key: &BudgetKey) -> WantedShare {
+        self.budgets.with_report(key)
     }
 
     /// Keeps demands for budgets of calls in progress.

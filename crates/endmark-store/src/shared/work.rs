@@ -6,15 +6,17 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use endmark_context::budget::{Scope, oldest_kept_window, pace};
+use endmark_context::budget::{Scope, WantedShare, oldest_kept_window, pace};
 use tokio_postgres::Client;
 
 use super::connect::{Unconnected, connect, of_database};
 use super::database::{self, Exchanged, Registered};
-use super::{State, deletion, locked, outputs, usage};
-use crate::engine::journal::{self, Due, Instance, ShareRequest, uploads};
-use crate::engine::usage::first_kept_day;
+use super::outputs;
+use super::{State, locked};
+use crate::engine::journal::rows::{CallRows, RowReader};
+use crate::engine::journal::{self, Instance, ShareRequest, uploads};
 use crate::error::StoreError;
+use crate::leases::BudgetKey;
 
 /// How often the instance checks for changed keys and reports that it is alive.
 const HEARTBEAT: Duration = Duration::from_millis(pace::HEARTBEAT_MS);
@@ -57,7 +59,10 @@ struct Worker {
     state: Arc<State>,
     instance: Instance,
     client: Option<Client>,
+    reader: Option<RowReader>,
     rows_seen: u64,
+    /// The last report with as many rows as fit.
+    rows_ms: u64,
     renewed_token: Instant,
     uploaded: Instant,
     next_upload: Instant,
@@ -74,7 +79,9 @@ pub(crate) async fn run(state: Arc<State>, instance: Instance, started: mpsc::Se
         state,
         instance,
         client: None,
+        reader: None,
         rows_seen: 0,
+        rows_ms: 0,
         renewed_token: now,
         uploaded: now,
         next_upload: now,
@@ -181,16 +188,24 @@ impl Worker {
         }
         let leases = Arc::clone(&self.state.leases);
         let renewed = self.renew_token().then(|| self.instance.clone());
-        let prepared = self.state.writer.write(move |session| {
+        let has_waiting_calls = requests.iter().any(|request| request.wanted.least > 0);
+        let state = Arc::clone(&self.state);
+        let with_report = move |key: &BudgetKey| {
+            if is_closing { WantedShare::default() } else { locked(&state.requests).with_report(key) }
+        };
+        let state = Arc::clone(&self.state);
+        let prepared = state.writer.write(move |session| {
             renewed.iter().try_for_each(|instance| journal::name(session, instance))?;
-            journal::prepare(session, &leases, &requests, is_closing)
+            journal::prepare(session, &leases, &requests, with_report, is_closing)
         });
-        let due = prepared.await.map_err(Failure::Lost)?;
+        // The writer prepares its part while this thread reads the rows.
+        let (due, rows) = tokio::join!(biased; prepared, async { self.rows(has_waiting_calls) });
+        let (due, rows) = (due.map_err(Failure::Lost)?, rows.map_err(Failure::Lost)?);
         let sent_ms = self.state.clock.now_ms();
         locked(&self.state.requests).keep(sent_ms, &due.in_progress);
         let lost = |detail: &str| Failure::Lost(self.state.address.failed(detail));
         let Some(client) = &mut self.client else { return Err(lost("no connection")) };
-        match self.state.answer(database::exchange(client, &self.instance, &due)).await? {
+        match self.state.answer(database::exchange(client, &self.instance, &due, &rows)).await? {
             Exchanged::Unknown => {
                 // Registering again discards what was granted.
                 self.client = None;
@@ -203,7 +218,8 @@ impl Worker {
                 }
                 let rates = due.shares.iter().filter(|(key, _)| key.scope == Scope::Rate);
                 let oldest = rates.filter_map(|(key, _)| oldest_kept_window(&key.window)).max();
-                let Due { through, is_more, has_uploads, .. } = due;
+                let (through, is_more, has_uploads) =
+                    (rows.through, due.is_more || rows.is_more, due.has_uploads);
                 let leases = Arc::clone(&self.state.leases);
                 locked(&self.state.requests).note(&granted);
                 let applied = self
@@ -223,6 +239,20 @@ impl Worker {
                 Ok(Told { is_more, has_uploads })
             }
         }
+    }
+
+    /// Reads rows that the database does not have.
+    fn rows(&mut self, has_waiting_calls: bool) -> Result<CallRows, StoreError> {
+        let now_ms = self.state.clock.now_ms();
+        let most = pace::max_rows(has_waiting_calls, now_ms.saturating_sub(self.rows_ms));
+        if most == pace::MAX_ROWS {
+            self.rows_ms = now_ms;
+        }
+        let reader = match &mut self.reader {
+            Some(reader) => reader,
+            none => none.insert(RowReader::open(&self.state.path)?),
+        };
+        reader.oldest(most)
     }
 
     /// Chooses the next token from time to time. The journal records it before the database does.
