@@ -2,7 +2,8 @@
 //! by four instances. There is no HTTP in it.
 //!
 //! `cargo run --release -p endmark-store --example several -- [ROUNDS]`. In each round every kind runs once, so that the
-//! load of the machine falls on all alike. Needs PostgreSQL below /usr/lib/postgresql.
+//! load of the machine falls on all alike. Times of the processor depend less on that load. Needs PostgreSQL below
+//! /usr/lib/postgresql.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -75,8 +76,8 @@ async fn call(recorder: &Recorder, request_id: &str, session: &str) -> Duration 
     took
 }
 
-/// Loads these stores. Returns the calls in a second.
-async fn rate(stores: &[Store], round: u64) -> f64 {
+/// Loads these stores. Returns the calls, and the calls in a second.
+async fn rate(stores: &[Store], round: u64) -> (f64, f64) {
     let (is_over, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let begin = Instant::now();
     let mut tasks = Vec::new();
@@ -100,7 +101,21 @@ async fn rate(stores: &[Store], round: u64) -> f64 {
     for task in tasks {
         task.await.unwrap();
     }
-    count.load(Ordering::Relaxed) as f64 / begin.elapsed().as_secs_f64()
+    let calls = count.load(Ordering::Relaxed) as f64;
+    (calls, calls / begin.elapsed().as_secs_f64())
+}
+
+/// Returns the time that processes took of the processors, in microseconds.
+fn processor_us<'a>(processes: impl Iterator<Item = &'a str>) -> f64 {
+    let ticks = |process: &str| -> Option<f64> {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        // The name of the program is in parentheses, and may have spaces.
+        let mut fields =
+            stat.rsplit_once(')')?.1.split_whitespace().skip(11).map_while(|field| field.parse::<f64>().ok());
+        Some(fields.next()? + fields.next()?)
+    };
+    // A tick is a hundredth of a second.
+    processes.filter_map(ticks).sum::<f64>() * 10_000.0
 }
 
 /// Prints the median and the 99th percentile.
@@ -126,7 +141,18 @@ async fn main() {
         let sql = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = 'endmark'";
         postgres.sql("postgres", sql).parse().unwrap()
     };
+    let of_server = || processor_us(postgres.sql("postgres", "SELECT pid FROM pg_stat_activity").lines());
+    let rows = || -> f64 {
+        postgres
+            .sql(
+                "endmark",
+                "SELECT coalesce((SELECT n_live_tup FROM pg_stat_user_tables WHERE relname = 'em_usage'), 0)",
+            )
+            .parse()
+            .unwrap()
+    };
     let mut rates = [Vec::new(), Vec::new(), Vec::new()];
+    let mut costs: [[Vec<f64>; 3]; 3] = Default::default();
     let (mut ratios, mut commits) = (Vec::new(), Vec::new());
     for round in 0..rounds {
         let locations = [
@@ -137,12 +163,17 @@ async fn main() {
         for (kind, locations) in locations.iter().enumerate() {
             let stores: Vec<_> = locations.iter().map(|location| Store::open(location).unwrap()).collect();
             let before = transactions();
-            rates[kind].push(rate(&stores, round * 3 + kind as u64).await);
+            let (own, server, uploaded) = (processor_us(std::iter::once("self")), of_server(), rows());
+            let (calls, rate) = rate(&stores, round * 3 + kind as u64).await;
+            rates[kind].push(rate);
+            costs[kind][0].push((processor_us(std::iter::once("self")) - own) / calls);
+            costs[kind][1].push((of_server() - server) / calls);
             // The server adds up what its processes did once a second.
             tokio::time::sleep(Duration::from_millis(1_100)).await;
             if kind == 2 {
                 commits.push((transactions() - before) / (SPAN.as_secs_f64() + 1.1));
             }
+            costs[kind][2].push((rows() - uploaded) / calls * 100.0);
             for store in stores {
                 store.close().await;
             }
@@ -156,6 +187,13 @@ async fn main() {
     );
     println!("  four instances {four:.0} with {:.0} transactions a second", median(commits));
     println!("one instance over PostgreSQL to SQLite alone, median of the rounds: {:.2}", median(ratios));
+    for (name, costs) in ["SQLite alone", "one instance", "four instances"].into_iter().zip(costs) {
+        let [own, server, uploaded] = costs.map(median);
+        println!(
+            "{name}: a call takes {own:.1} µs of the processors, and {server:.1} in PostgreSQL; a second after the load \
+             the database has {uploaded:.0} % of the rows"
+        );
+    }
     let store = Store::open(&shared("latency.db")).unwrap();
     let recorder = store.recorder(NoSecrets);
     let (mut within, mut without) = (Vec::new(), Vec::new());
