@@ -70,7 +70,7 @@ async fn into_database(
     let mut after = (String::new(), 0);
     let mut copied = 0;
     while let Some((rows, last)) = file.rows(&after, pace::MAX_ROWS)? {
-        database::exchange(&mut client, &instance, &Due::default(), &rows).await.map_err(failed)?;
+        database::exchange(&client, &instance, &Due::default(), &rows).await.map_err(failed)?;
         (copied, after) = (copied + rows.count as u64, last);
         progress(CopyProgress { rows: copied, total: sums.rows });
     }
@@ -83,7 +83,7 @@ async fn into_database(
             (key.clone(), ShareReport { spent: *spent, used: *spent, ..ShareReport::default() })
         };
         let due = Due { shares: budgets.iter().map(report).collect(), ..Due::default() };
-        database::exchange(&mut client, &instance, &due, &CallRows::default()).await.map_err(failed)?;
+        database::exchange(&client, &instance, &due, &CallRows::default()).await.map_err(failed)?;
     }
     let (keys, secrets) = file.keys()?;
     copying::add_keys(&mut client, &keys, &secrets).await.map_err(failed)?;

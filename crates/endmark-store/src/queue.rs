@@ -19,6 +19,10 @@ const MAX_WRITES_PER_TRANSACTION: usize = 256;
 /// Maximum rows in one transaction. A row costs less than a write.
 const MAX_ROWS_PER_TRANSACTION: usize = 2_048;
 
+/// Maximum rows of leased calls in a transaction with writes, which then takes milliseconds. A lease knows the costs of
+/// such calls before the store does, so a hold counts them in any case.
+const MAX_LEASED_ROWS_BESIDE_WRITES: usize = 128;
+
 /// Maximum time that a row waits to be committed together with others. Nothing waits for the row, because it
 /// is on the slate. A transaction costs as much as the rows of many requests. Readers of the ledger do not
 /// notice the delay.
@@ -51,6 +55,8 @@ pub(crate) struct Queue {
 struct State {
     writes: VecDeque<Waiting>,
     rows: VecDeque<Row>,
+    /// Rows of calls that are held in leases.
+    leased_rows: VecDeque<Row>,
     /// When the rows must be written.
     due: Option<Instant>,
     /// When the thread checks whether a failed store or slate works again, even if there is nothing to write.
@@ -108,7 +114,7 @@ impl Queue {
             // The slot remains taken, so that the slate is kept.
             return Some(row);
         }
-        state.rows.push_back(row);
+        state.rows_like(&row).push_back(row);
         if state.due.is_none() {
             state.due = Some(Instant::now() + MAX_ROW_DELAY);
             drop(state);
@@ -164,16 +170,20 @@ impl Queue {
 
     fn work(state: &mut State) -> Work {
         let writes = state.writes.len().min(MAX_WRITES_PER_TRANSACTION);
-        let writes = state.writes.drain(..writes).map(|waiting| waiting.write).collect();
+        let writes: Vec<_> = state.writes.drain(..writes).map(|waiting| waiting.write).collect();
         state.look = state.look.filter(|look| Instant::now() < *look);
         // Also write rows that are not due yet, unless they wait after a failure.
         let rests = state.failure.is_some() && state.due.is_some_and(|due| Instant::now() < due);
-        let rows = if rests && !state.closing { 0 } else { state.rows.len().min(MAX_ROWS_PER_TRANSACTION) };
-        let rows: Vec<Row> = state.rows.drain(..rows).collect();
+        let most = if rests && !state.closing { 0 } else { MAX_ROWS_PER_TRANSACTION };
+        let plain = state.rows.len().min(most);
+        let most_leased = if writes.is_empty() { most } else { most.min(MAX_LEASED_ROWS_BESIDE_WRITES) };
+        let leased = state.leased_rows.len().min(most_leased).min(most - plain);
+        let rows: Vec<Row> = state.rows.drain(..plain).chain(state.leased_rows.drain(..leased)).collect();
+        let is_empty = state.rows.is_empty() && state.leased_rows.is_empty();
         if !rests {
-            state.due = if state.rows.is_empty() { None } else { Some(Instant::now()) };
+            state.due = if is_empty { None } else { Some(Instant::now()) };
         }
-        let is_last = state.closing && state.writes.is_empty() && state.rows.is_empty();
+        let is_last = state.closing && state.writes.is_empty() && is_empty;
         Work { writes, rows, is_closing: state.closing, is_last }
     }
 
@@ -181,7 +191,7 @@ impl Queue {
     pub(crate) fn put_back(&self, rows: Vec<Row>) {
         let mut state = self.lock();
         for row in rows.into_iter().rev() {
-            state.rows.push_front(row);
+            state.rows_like(&row).push_front(row);
         }
         state.due = Some(Instant::now() + PAUSE_AFTER_FAILURE);
     }
@@ -218,7 +228,7 @@ impl Queue {
     /// Returns the numbers of waiting writes and rows.
     pub(crate) fn waiting(&self) -> (usize, usize) {
         let state = self.lock();
-        (state.writes.len(), state.rows.len())
+        (state.writes.len(), state.rows.len() + state.leased_rows.len())
     }
 
     /// Ends the queue, which then accepts no rows. Returns the remaining rows.
@@ -227,7 +237,9 @@ impl Queue {
         state.closing = true;
         state.writes.clear();
         self.room.close();
-        std::mem::take(&mut state.rows)
+        let mut rows = std::mem::take(&mut state.rows);
+        rows.append(&mut state.leased_rows);
+        rows
     }
 
     /// Records what became of the remaining rows. Returns the callers that wait for the end.
@@ -245,6 +257,13 @@ impl Queue {
     fn lock(&self) -> MutexGuard<'_, State> {
         // The state is consistent after every single operation, so a panic elsewhere cannot have corrupted it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Returns the queue for this row.
+    fn rows_like(&mut self, row: &Row) -> &mut VecDeque<Row> {
+        if row.leased.is_empty() { &mut self.rows } else { &mut self.leased_rows }
     }
 }
 

@@ -57,7 +57,8 @@ impl Recorder {
             shared.request(&hold.claims).await?;
             shared.admit()?;
         }
-        let mut has_asked = false;
+        // Without a share no hold fits, and the writer need not find that out. If the database fails, it does.
+        let mut has_asked = shared.lacks_share(&hold.claims) && shared.request(&hold.claims).await.is_ok();
         loop {
             let outcome = self.hold_here(&hold).await?;
             let Held::UsedUp(used_up) = &outcome else {

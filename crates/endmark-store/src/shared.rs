@@ -146,6 +146,12 @@ impl Shared {
         answer.await.map_err(|_| self.state.unreachable())?
     }
 
+    /// Whether this instance has no share of one of these budgets, because no call of it used the budget lately.
+    pub(crate) fn lacks_share(&self, claims: &[Claim]) -> bool {
+        let requests = locked(&self.state.requests);
+        claims.iter().any(|claim| !requests.is_known(&BudgetKey::of(claim)))
+    }
+
     /// Requests shares again for a call that does not fit, if it may fit soon, once others return unused shares. Returns
     /// whether it may.
     pub(crate) async fn wait_for_share(

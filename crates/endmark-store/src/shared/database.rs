@@ -189,32 +189,39 @@ type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 /// Reports everything that is due, in one transaction that can be repeated: rows have a key, and shares are absolute.
 /// The pending token, if any, becomes the token.
 pub(crate) async fn exchange(
-    client: &mut Client,
+    client: &Client,
     instance: &Instance,
     due: &Due,
     rows: &CallRows,
 ) -> Result<Exchanged, Error> {
-    let transaction = client.transaction().await?;
     let columns = Columns::of(due);
-    // The statements follow each other without waiting: a caller waits for each round trip. Nothing is committed if the
-    // database does not know the instance.
-    let (known, (), found) = tokio::try_join!(
+    // The statements follow each other without waiting, because a caller may wait for each round trip. After an error
+    // the database refuses all that follow, and the connection is given up.
+    let ((), known, (), found) = tokio::try_join!(
         biased;
-        confirm(&transaction, instance),
-        write_rows(&transaction, instance, rows),
-        lock_budgets(&transaction, instance, &columns),
+        client.batch_execute("BEGIN"),
+        confirm(client, instance),
+        write_rows(client, instance, rows),
+        lock_budgets(client, instance, &columns),
     )?;
-    let Some((instances, keys_version)) = known else { return Ok(Exchanged::Unknown) };
-    let granted = decide(&transaction, instance, due, &columns, &found, instances).await?;
-    transaction.commit().await?;
+    let Some((instances, keys_version)) = known else {
+        client.batch_execute("ROLLBACK").await?;
+        return Ok(Exchanged::Unknown);
+    };
+    let (granted, decided) = decide(due, &found, instances);
+    tokio::try_join!(
+        biased;
+        write_shares(client, instance, &columns, &decided),
+        client.batch_execute("COMMIT"),
+    )?;
     Ok(Exchanged::Done { granted, keys_version })
 }
 
 /// Confirms that an instance is alive. Returns the number of such instances and the version of the keys; `None` if the
 /// database does not know the instance.
-async fn confirm(transaction: &Transaction<'_>, instance: &Instance) -> Result<Option<(u64, i64)>, Error> {
+async fn confirm(client: &Client, instance: &Instance) -> Result<Option<(u64, i64)>, Error> {
     let next = if instance.pending.is_empty() { &instance.token } else { &instance.pending };
-    let known = transaction
+    let known = client
         .query_typed_opt(
             &known,
             &[
@@ -240,11 +247,7 @@ static INSERT_ROWS: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-async fn write_rows(
-    transaction: &Transaction<'_>,
-    instance: &Instance,
-    rows: &CallRows,
-) -> Result<(), Error> {
+async fn write_rows(client: &Client, instance: &Instance, rows: &CallRows) -> Result<(), Error> {
     if rows.count == 0 {
         return Ok(());
     }
@@ -257,7 +260,7 @@ async fn write_rows(
             Column::Texts(values) => (values, Type::TEXT_ARRAY),
         }
     }));
-    transaction.execute_typed(&INSERT_ROWS, &parameters).await.map(|_| ())
+    client.execute_typed(&INSERT_ROWS, &parameters).await.map(|_| ())
 }
 
 /// Deletes the windows of rate limits before this one.
@@ -316,23 +319,19 @@ impl Columns {
 }
 
 /// Locks the rows of budgets in one order, and creates missing ones. Returns them with the shares of this instance.
-async fn lock_budgets(
-    transaction: &Transaction<'_>,
-    instance: &Instance,
-    columns: &Columns,
-) -> Result<Vec<Row>, Error> {
+async fn lock_budgets(client: &Client, instance: &Instance, columns: &Columns) -> Result<Vec<Row>, Error> {
     let keys = columns.parameters();
     if columns.scopes.is_empty() {
         return Ok(Vec::new());
     }
-    let create = transaction.execute_typed(
+    let create = client.execute_typed(
         "INSERT INTO em_budgets (scope, subject, span, unit) SELECT * FROM unnest($1, $2, $3, $4) ORDER BY 1, 2, 3, 4
          ON CONFLICT DO NOTHING",
         &keys,
     );
     let mut parameters = columns.parameters();
     parameters.push((&instance.id, Type::TEXT));
-    let lock = transaction.query_typed(
+    let lock = client.query_typed(
         "SELECT k.place, b.spent, b.committed, b.is_tight, coalesce(s.granted, 0), coalesce(s.spent, 0), b.extra,
            b.closed_by <> ''
          FROM unnest($1, $2, $3, $4) WITH ORDINALITY AS k(scope, subject, span, unit, place)
@@ -346,18 +345,8 @@ async fn lock_budgets(
     Ok(found)
 }
 
-/// Grants shares by the reports about them, and writes both.
-async fn decide(
-    transaction: &Transaction<'_>,
-    instance: &Instance,
-    due: &Due,
-    columns: &Columns,
-    found: &[Row],
-    instances: u64,
-) -> Result<Vec<GrantedShare>, Error> {
-    if found.is_empty() {
-        return Ok(Vec::new());
-    }
+/// Grants shares by the reports about them.
+fn decide(due: &Due, found: &[Row], instances: u64) -> (Vec<GrantedShare>, Vec<(Pool, Share)>) {
     let mut decided = vec![(Pool::default(), Share::default()); due.shares.len()];
     let mut granted = Vec::with_capacity(found.len());
     for row in found {
@@ -383,16 +372,18 @@ async fn decide(
             is_closed: row.get(7),
         });
     }
-    write_shares(transaction, instance, columns, &decided).await?;
-    Ok(granted)
+    (granted, decided)
 }
 
 async fn write_shares(
-    transaction: &Transaction<'_>,
+    client: &Client,
     instance: &Instance,
     columns: &Columns,
     decided: &[(Pool, Share)],
 ) -> Result<(), Error> {
+    if decided.is_empty() {
+        return Ok(());
+    }
     let amounts = |amount: fn(&(Pool, Share)) -> u64| -> Vec<i64> {
         decided.iter().map(|of| integer(amount(of))).collect()
     };
@@ -404,7 +395,7 @@ async fn write_shares(
         (&committed, Type::INT8_ARRAY),
         (&tight, Type::BOOL_ARRAY),
     ]);
-    let write_budgets = transaction.execute_typed(
+    let write_budgets = client.execute_typed(
         "UPDATE em_budgets b SET spent = n.spent, committed = n.committed, is_tight = n.is_tight
          FROM unnest($1, $2, $3, $4, $5, $6, $7) AS n(scope, subject, span, unit, spent, committed, is_tight)
          WHERE (b.scope, b.subject, b.span, b.unit) = (n.scope, n.subject, n.span, n.unit)",
@@ -417,7 +408,7 @@ async fn write_shares(
         (&granted, Type::INT8_ARRAY),
         (&spent, Type::INT8_ARRAY),
     ]);
-    let write_shares = transaction.execute_typed(
+    let write_shares = client.execute_typed(
         "INSERT INTO em_shares (scope, subject, span, unit, instance, granted, spent)
          SELECT scope, subject, span, unit, $5, granted, spent
          FROM unnest($1, $2, $3, $4, $6, $7) AS n(scope, subject, span, unit, granted, spent)

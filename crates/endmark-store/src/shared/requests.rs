@@ -55,6 +55,11 @@ impl Requests {
         }
     }
 
+    /// Whether calls of this instance used this budget lately.
+    pub(crate) fn is_known(&self, key: &BudgetKey) -> bool {
+        self.budgets.is_known(key)
+    }
+
     /// Whether a caller waits.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.answers.is_empty()

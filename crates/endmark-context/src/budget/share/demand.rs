@@ -49,7 +49,12 @@ impl<K: Ord + Clone> Demands<K> {
         self.0.entry(key).or_default().add(now_ms, limit, amount);
     }
 
-    /// Records a call that was held within the share.
+    /// Whether calls used this budget lately, so that the instance has a share of it.
+    pub fn is_known(&self, key: &K) -> bool {
+        self.0.contains_key(key)
+    }
+
+    /// Notes a call that was held within the share.
     pub fn note_use(&mut self, now_ms: u64, key: &K) {
         if let Some(demand) = self.0.get_mut(key) {
             demand.used_ms = now_ms;

@@ -353,7 +353,7 @@ impl Simulation {
             let at_us = now_us + self.plan.round_trip_us;
             return self.schedule_step(at_us, index, Step::Answer { is_done: false });
         }
-        // BEGIN. The statements up to the locks of the budgets follow each other without waiting.
+        // The statements up to the locks of the budgets follow each other without waiting.
         round_trips += 1;
         self.schedule_step(now_us + round_trips * self.plan.round_trip_us, index, Step::Reach);
     }
@@ -367,9 +367,8 @@ impl Simulation {
         let Some(mut flight) = instance.flight.take() else { return };
         let locks = flight.reports.iter().map(|(budget, _)| self.budgets[*budget].locked_until_us);
         let locked_us = locks.fold(self.now_us, u64::max);
-        // The answers, COMMIT, and the new shares before it.
-        let round_trips = if flight.reports.is_empty() { 2 } else { 3 };
-        let done_us = locked_us + round_trips * self.plan.round_trip_us + self.plan.commit_us;
+        // The new shares, and COMMIT with them.
+        let done_us = locked_us + self.plan.round_trip_us + self.plan.commit_us;
         if self.is_out(done_us) {
             self.instances[index].flight = Some(flight);
             return self.schedule_step(done_us, index, Step::Answer { is_done: false });
