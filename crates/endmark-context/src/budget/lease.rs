@@ -8,8 +8,8 @@ use super::Account;
 /// How long a lease is usable after the store confirmed it, because other processes may change the budget.
 const SERVED_MS: u64 = 1_000;
 /// How long a lease of about the right size is used before it is planned again. A plan reads the budget, which costs as
-/// much as the rest of a call's hold.
-const FRESH_MS: u64 = 250;
+/// much as the rest of a call's hold. A call each second keeps the lease usable.
+const FRESH_MS: u64 = SERVED_MS / 2;
 /// Length of one of the two spans in which recent use is counted.
 const SPAN_MS: u64 = 1_000;
 /// A lease is at most one part in this many of the rest of the budget, divided by the number of processes that share

@@ -105,12 +105,13 @@ pub(super) fn charge(connection: &Connection, costs: &HashMap<Arc<BudgetKey>, u6
             budgets::amount(*cost),
             SUM_LIMIT
         ];
-        execute(
-            connection,
-            "INSERT INTO budgets (scope, subject, window, unit, spent) VALUES (?1, ?2, ?3, ?4, ?5)
-             ON CONFLICT DO UPDATE SET spent = min(spent + excluded.spent, ?6)",
-            values,
-        )?;
+        // Nearly every budget exists, and an insertion that becomes an update costs more.
+        let update = "UPDATE budgets SET spent = min(spent + ?5, ?6)
+                      WHERE scope = ?1 AND subject = ?2 AND window = ?3 AND unit = ?4";
+        if connection.prepare_cached(update)?.execute(values)? == 0 {
+            let insert = "INSERT INTO budgets (scope, subject, window, unit, spent) VALUES (?1, ?2, ?3, ?4, min(?5, ?6))";
+            execute(connection, insert, values)?;
+        }
     }
     Ok(())
 }
