@@ -26,6 +26,8 @@ const ROW_DELAY: Duration = Duration::from_millis(pace::ROW_DELAY_MS);
 const TIGHT_DELAY: Duration = Duration::from_millis(pace::TIGHT_DELAY_MS);
 /// Minimum time between two transactions: a budget's row takes some hundred updates a second, from all instances.
 const PAUSE: Duration = Duration::from_millis(pace::PAUSE_MS);
+/// Pause while rows are left and no call waits.
+const BACKLOG_PAUSE: Duration = Duration::from_millis(pace::BACKLOG_PAUSE_MS);
 /// Uploads give way to calls that wait for a share of a budget, but not for longer than this.
 const UPLOAD_DELAY: Duration = Duration::from_millis(250);
 /// Pause after a failed upload.
@@ -128,9 +130,19 @@ impl Worker {
                 }
             }
             tokio::time::sleep(if is_told { PAUSE } else { RETRY_PAUSE }).await;
-            if is_told && !is_more && !is_closing {
-                self.wait().await;
+            match is_told && !is_closing {
+                true if is_more => self.wait_for_calls().await,
+                true => self.wait().await,
+                false => {}
             }
+        }
+    }
+
+    /// Waits for calls while rows are left.
+    async fn wait_for_calls(&self) {
+        if !locked(&self.state.requests).is_waiting() {
+            // Whether a call waits or the pause is over, the next report follows.
+            let _ = tokio::time::timeout(BACKLOG_PAUSE, self.state.wake.notified()).await;
         }
     }
 
@@ -245,7 +257,7 @@ impl Worker {
     fn rows(&mut self, has_waiting_calls: bool) -> Result<CallRows, StoreError> {
         let now_ms = self.state.clock.now_ms();
         let most = pace::max_rows(has_waiting_calls, now_ms.saturating_sub(self.rows_ms));
-        if most == pace::MAX_ROWS {
+        if most >= pace::MAX_ROWS {
             self.rows_ms = now_ms;
         }
         let reader = match &mut self.reader {

@@ -142,7 +142,7 @@ impl Instance {
         };
         let reports = wanted.into_iter().filter_map(report).collect();
         let most_rows = max_rows(!self.waiting.is_empty(), now_ms.saturating_sub(self.rows_ms));
-        if most_rows == MAX_ROWS {
+        if most_rows >= MAX_ROWS {
             self.rows_ms = now_ms;
         }
         let rows = self.rows.min(most_rows.into());
