@@ -25,7 +25,7 @@ pub(crate) enum Column {
 /// Some rows, by the columns of [`CALL_COLUMNS`].
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct CallRows {
-    /// The number of the last row in the journal; 0 if there are none.
+    /// The number of the last row in the journal, or 0 without rows.
     pub(crate) through: i64,
     /// Whether there may be more.
     pub(crate) is_more: bool,
