@@ -199,6 +199,7 @@ impl Leases {
         let Some((key, _)) = leases.get_key_value(key) else { return };
         let key = Arc::clone(key);
         if let Some(entry) = leases.get_mut(&key) {
+            entry.lease.expire();
             entry.touch(&key, touched);
         }
     }

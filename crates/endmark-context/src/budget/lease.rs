@@ -47,8 +47,8 @@ pub struct Lease {
     committed: u64,
     /// The amount that may be used now. It never exceeds `committed`, and is less while the lease is about to shrink.
     usable: u64,
-    /// Whether the unused amount was taken back since the last plan.
-    is_recalled: bool,
+    /// Whether the unused amount was taken back, or the budget has changed, since the last plan.
+    is_stale: bool,
     /// Highest possible cost of the calls in progress.
     in_use: u64,
     /// Cost of finished calls that the store does not know yet.
@@ -115,8 +115,13 @@ impl Lease {
     /// needs both for a decision about the same budget.
     pub fn recall(&mut self) -> (u64, u64) {
         self.usable = self.usable.min(self.in_use.saturating_add(self.settled));
-        self.is_recalled = true;
+        self.is_stale = true;
         self.uncommitted()
+    }
+
+    /// Has the next transaction plan the lease, because its budget has changed.
+    pub fn expire(&mut self) {
+        self.is_stale = true;
     }
 
     /// Returns the same amounts as [`recall`](Self::recall), and leaves the unused amount as it is.
@@ -134,7 +139,7 @@ impl Lease {
             self.confirmed.is_some_and(|confirmed| now_ms < confirmed.at_ms.saturating_add(FRESH_MS));
         let is_large = self.free() >= recent.largest.max(recent.target() / 2);
         let is_used = recent.calls >= MIN_CALLS && self.in_use == self.stored.1;
-        !is_fresh || !is_large || !is_used || self.is_recalled
+        !is_fresh || !is_large || !is_used || self.is_stale
     }
 
     /// Whether the current transaction writes costs of the lease.
@@ -165,7 +170,7 @@ impl Lease {
         let free = if is_near { free } else { target };
         let amount = covered.saturating_add(if is_exact { 0 } else { free });
         self.usable = self.committed.min(amount);
-        self.is_recalled = false;
+        self.is_stale = false;
         self.planned = Some((amount, self.in_use, Confirmed { standing, at_ms: now_ms }));
         (amount, self.in_use)
     }
@@ -193,7 +198,7 @@ impl Lease {
 
     /// Records that the transaction failed, so the store is unchanged.
     pub fn revert(&mut self) {
-        (self.flushing, self.planned, self.usable, self.is_recalled) = (0, None, self.committed, false);
+        (self.flushing, self.planned, self.usable, self.is_stale) = (0, None, self.committed, false);
     }
 
     /// Whether the store has an unused lease.
