@@ -92,7 +92,7 @@ impl Recorder {
             shared.request(&others).await?;
         }
         let (request_id, call) = (hold.request_id.clone(), hold.call);
-        let outcome = self.hold_here(Hold { may_close: true, ..hold }).await?;
+        let outcome = self.hold_here(&Hold { may_close: true, ..hold }).await?;
         if outcome != Held::Closing {
             return Ok(outcome);
         }
