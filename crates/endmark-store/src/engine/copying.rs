@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::integers::natural;
-use super::journal;
 use super::journal::rows::{CallRows, values_sql};
+use super::journal::{self, CALLS_BESIDE};
 use super::{BUSY_TIMEOUT, Fault, Session, keys};
 use crate::copied::{CopyError, CopySums};
 use crate::error::StoreError;
@@ -121,8 +121,7 @@ impl CopyFile {
             let sql = format!(
                 "SELECT u.request_id, u.call, {}
                  FROM (SELECT * FROM usage WHERE (request_id, call) > (?1, ?2) ORDER BY request_id, call LIMIT ?3) u
-                   LEFT JOIN usage_cache_writes w USING (request_id, call)
-                   LEFT JOIN usage_estimates e USING (request_id, call)
+                   {CALLS_BESIDE}
                  ORDER BY u.request_id, u.call",
                 values_sql()
             );

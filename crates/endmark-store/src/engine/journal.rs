@@ -81,7 +81,7 @@ pub(super) fn usage_columns() -> impl Iterator<Item = &'static str> {
     CALL_COLUMNS.into_iter().map(|(name, _)| name).filter(move |name| !is_beside(name))
 }
 
-/// Returns the SQL of a column's value, read from `usage u`, `usage_cache_writes w` and `usage_estimates e`.
+/// Returns the SQL of a column's value, read from `usage u` and [`CALLS_BESIDE`].
 fn value_sql(name: &str) -> String {
     let beside = COLUMNS_BESIDE.into_iter().find(|(column, _)| *column == name);
     beside.map_or_else(|| format!("u.{name}"), |(_, beside)| beside.to_owned())

@@ -1,8 +1,6 @@
 //! SQL statements for PostgreSQL. They are typed and unnamed and need no session state, so they work through a
 //! transaction pooler.
 
-use std::sync::LazyLock;
-
 use endmark_context::budget::{Pool, RateLimits, Share, ShareReport, TENURE_MS, Unit};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row, Transaction};
@@ -11,8 +9,8 @@ use super::address::PostgresAddress;
 use super::usage;
 use crate::budgets::{BudgetRow, Raised};
 use crate::engine::integers::{integer, natural};
-use crate::engine::journal::rows::{CallRows, Column};
-use crate::engine::journal::{CALL_COLUMNS, Due, GrantedShare, Instance};
+use crate::engine::journal::rows::CallRows;
+use crate::engine::journal::{Due, GrantedShare, Instance};
 use crate::error::StoreError;
 use crate::keys::{Key, KeyBudget, NewKey};
 use crate::leases::BudgetKey;
@@ -195,18 +193,20 @@ pub(crate) async fn exchange(
     rows: &CallRows,
 ) -> Result<Exchanged, Error> {
     let columns = Columns::of(due);
-    // The statements follow each other without waiting, because a caller may wait for each round trip. After an error
-    // the database refuses all that follow, and the connection is given up.
-    let ((), known, (), found) = tokio::try_join!(
-        biased;
-        client.batch_execute("BEGIN"),
-        confirm(client, instance),
-        write_rows(client, instance, rows),
-        lock_budgets(client, instance, &columns),
-    )?;
-    let Some((instances, keys_version)) = known else {
+    // Statements follow each other without waiting, because a caller may wait for each round trip. After an error the
+    // database refuses all that follow, and the connection is given up.
+    let ((), known) = tokio::try_join!(biased; client.batch_execute("BEGIN"), confirm(client, instance, rows.oldest.as_ref()))?;
+    let Some((instances, keys_version, is_late)) = known else {
         client.batch_execute("ROLLBACK").await?;
         return Ok(Exchanged::Unknown);
+    };
+    let (record, lock) =
+        (usage::record(client, &instance.id, rows, is_late), lock_budgets(client, instance, &columns));
+    let found = if is_late {
+        record.await?;
+        lock.await?
+    } else {
+        tokio::try_join!(biased; record, lock)?.1
     };
     let (granted, decided) = decide(due, &found, instances);
     tokio::try_join!(
@@ -217,10 +217,22 @@ pub(crate) async fn exchange(
     Ok(Exchanged::Done { granted, keys_version })
 }
 
-/// Confirms that an instance is alive. Returns the number of such instances and the version of the keys; `None` if the
-/// database does not know the instance.
-async fn confirm(client: &Client, instance: &Instance) -> Result<Option<(u64, i64)>, Error> {
+/// Confirms that an instance is alive. Returns the number of such instances, the version of the keys, and whether rows
+/// with this oldest call are late; `None` if the database does not know the instance.
+async fn confirm(
+    client: &Client,
+    instance: &Instance,
+    oldest: Option<&String>,
+) -> Result<Option<(u64, i64, bool)>, Error> {
     let next = if instance.pending.is_empty() { &instance.token } else { &instance.pending };
+    let known = format!(
+        "UPDATE em_instances SET expires = clock_timestamp() + $3 * interval '1 millisecond', token = $4
+         WHERE id = $1 AND token = $2 AND NOT is_forfeited
+         RETURNING (SELECT count(*) FROM em_instances o WHERE o.expires > clock_timestamp()),
+           (SELECT value FROM em_meta WHERE name = 'key_version'),
+           $5::text::timestamptz < clock_timestamp() - interval '{}'",
+        usage::LATE_AFTER
+    );
     let known = client
         .query_typed_opt(
             &known,
@@ -229,38 +241,12 @@ async fn confirm(client: &Client, instance: &Instance) -> Result<Option<(u64, i6
                 (&instance.token, Type::TEXT),
                 (&integer(TENURE_MS), Type::INT8),
                 (next, Type::TEXT),
-                (&due.oldest, Type::TEXT),
+                (&oldest, Type::TEXT),
             ],
         )
         .await?;
-    Ok(known.map(|known| (natural(known.get(0)), known.get(1))))
-}
-
-/// Inserts rows of calls: an array for each column. Rows that are there stay unchanged.
-static INSERT_ROWS: LazyLock<String> = LazyLock::new(|| {
-    let names = CALL_COLUMNS.map(|(name, _)| name).join(", ");
-    let values = CALL_COLUMNS.map(|(name, kind)| format!("{name}::{kind}")).join(", ");
-    let arrays: Vec<String> = (2..CALL_COLUMNS.len() + 2).map(|place| format!("${place}")).collect();
-    format!(
-        "INSERT INTO em_usage (instance, {names}) SELECT $1, {values} FROM unnest({}) AS r({names}) ON CONFLICT DO NOTHING",
-        arrays.join(", ")
-    )
-});
-
-async fn write_rows(client: &Client, instance: &Instance, rows: &CallRows) -> Result<(), Error> {
-    if rows.count == 0 {
-        return Ok(());
-    }
-    let mut parameters: Vec<Parameter<'_>> = vec![(&instance.id, Type::TEXT)];
-    parameters.extend(rows.columns.iter().map(|column| -> Parameter<'_> {
-        match column {
-            Column::Booleans(values) => (values, Type::BOOL_ARRAY),
-            Column::Integers(values) => (values, Type::INT8_ARRAY),
-            Column::Numbers(values) => (values, Type::FLOAT8_ARRAY),
-            Column::Texts(values) => (values, Type::TEXT_ARRAY),
-        }
-    }));
-    client.execute_typed(&INSERT_ROWS, &parameters).await.map(|_| ())
+    let is_late = |known: &Row| known.get::<_, Option<bool>>(2).unwrap_or(false);
+    Ok(known.map(|known| (natural(known.get(0)), known.get(1), is_late(&known))))
 }
 
 /// Deletes the windows of rate limits before this one.

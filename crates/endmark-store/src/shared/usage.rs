@@ -1,14 +1,16 @@
 //! Rows of calls in the database, and their sums over all instances: statements that write, sum and read them.
 
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Error, Row, Transaction};
+use tokio_postgres::{Client, Error, Row};
 
 use crate::calls::{Billing, Estimate, Tokens, UsageRow};
 use crate::counted::{CallClass, CallSums, INTERRUPTED, MINUTE_EDGES, PROMPT_EDGES};
 use crate::engine::integers::natural;
 use crate::engine::journal::CALL_COLUMNS;
+use crate::engine::journal::rows::{CallRows, Column};
 use crate::engine::{Dimension, Summed};
 
 /// Rows that one transaction sums: other work waits for some tens of milliseconds.
@@ -41,31 +43,48 @@ impl SharedSums {
     }
 }
 
-/// Writes rows that are not there yet, an array of JSON objects. Rows that come late, when the sums may contain other
-/// calls of their time, are summed at once if they do.
+/// Inserts rows of calls: an array for each column. Rows that are there stay unchanged.
+static INSERT: LazyLock<String> = LazyLock::new(|| {
+    let names = CALL_COLUMNS.map(|(name, _)| name).join(", ");
+    let values = CALL_COLUMNS.map(|(name, kind)| format!("{name}::{kind}")).join(", ");
+    let arrays: Vec<String> = (2..CALL_COLUMNS.len() + 2).map(|place| format!("${place}")).collect();
+    format!(
+        "INSERT INTO em_usage (instance, {names}) SELECT $1, {values} FROM unnest({}) AS r({names}) ON CONFLICT DO NOTHING",
+        arrays.join(", ")
+    )
+});
+
+/// Writes rows that are not there yet. Rows that come late, when the sums may contain other calls of their time, are
+/// summed at once if they do.
 pub(super) async fn record(
-    transaction: &Transaction<'_>,
+    client: &Client,
     instance: &str,
-    rows: &str,
+    rows: &CallRows,
     is_late: bool,
 ) -> Result<(), Error> {
-    let names = CALL_COLUMNS.map(|(name, _)| name).join(", ");
-    let columns = CALL_COLUMNS.map(|(name, kind)| format!("{name} {kind}")).join(", ");
-    let insert = format!(
-        "INSERT INTO em_usage (instance, {names})
-         SELECT $2, {names} FROM json_to_recordset($1::text::json) AS r({columns}) ON CONFLICT DO NOTHING"
-    );
-    let values: [(&(dyn ToSql + Sync), Type); 2] = [(&rows, Type::TEXT), (&instance, Type::TEXT)];
+    if rows.count == 0 {
+        return Ok(());
+    }
+    let mut values: Vec<(&(dyn ToSql + Sync), Type)> = vec![(&instance, Type::TEXT)];
+    values.extend(rows.columns.iter().map(|column| -> (&(dyn ToSql + Sync), Type) {
+        match column {
+            Column::Booleans(values) => (values, Type::BOOL_ARRAY),
+            Column::Integers(values) => (values, Type::INT8_ARRAY),
+            Column::Numbers(values) => (values, Type::FLOAT8_ARRAY),
+            Column::Texts(values) => (values, Type::TEXT_ARRAY),
+        }
+    }));
     if !is_late {
-        return transaction.execute_typed(&insert, &values).await.map(|_| ());
+        return client.execute_typed(&INSERT, &values).await.map(|_| ());
     }
     // The lock keeps another instance from summing this time until these rows are committed.
     let until = "SELECT value FROM em_meta WHERE name = 'summed_until' FOR SHARE";
-    let until: i64 = transaction.query_typed_one(until, &[]).await?.get(0);
-    let summed = format!("(SELECT * FROM added WHERE started_at < {}) AS u", moment("$3"));
-    let sql = format!("WITH added AS ({insert} RETURNING *) {}", add_to_sums(&summed));
-    let [rows, instance] = values;
-    transaction.execute_typed(&sql, &[rows, instance, (&until, Type::INT8)]).await.map(|_| ())
+    let until: i64 = client.query_typed_one(until, &[]).await?.get(0);
+    values.push((&until, Type::INT8));
+    let summed =
+        format!("(SELECT * FROM added WHERE started_at < {}) AS u", moment(&format!("${}", values.len())));
+    let sql = format!("WITH added AS ({} RETURNING *) {}", *INSERT, add_to_sums(&summed));
+    client.execute_typed(&sql, &values).await.map(|_| ())
 }
 
 /// Sums the next calls that no sum contains, once they are so old that few of their time are missing. Returns whether

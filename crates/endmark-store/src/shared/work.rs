@@ -11,10 +11,10 @@ use tokio_postgres::Client;
 
 use super::connect::{Unconnected, connect, of_database};
 use super::database::{self, Exchanged, Registered};
-use super::outputs;
-use super::{State, locked};
+use super::{State, deletion, locked, outputs, usage};
 use crate::engine::journal::rows::{CallRows, RowReader};
 use crate::engine::journal::{self, Instance, ShareRequest, uploads};
+use crate::engine::usage::first_kept_day;
 use crate::error::StoreError;
 use crate::leases::BudgetKey;
 

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 
-use super::{CALL_COLUMNS, value_sql};
+use super::{CALL_COLUMNS, CALLS_BESIDE, value_sql};
 use crate::engine::connection::open_for_reading;
 use crate::error::StoreError;
 
@@ -31,6 +31,8 @@ pub(crate) struct CallRows {
     pub(crate) is_more: bool,
     /// Number of values in each column. Rows deleted since are skipped.
     pub(crate) count: usize,
+    /// When the oldest of the calls began.
+    pub(crate) oldest: Option<String>,
     pub(crate) columns: Vec<Column>,
 }
 
@@ -44,15 +46,13 @@ pub(crate) struct RowReader {
 static OLDEST: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT j.number, u.request_id IS NOT NULL, {} FROM journal_rows j
-           LEFT JOIN usage u USING (request_id, call)
-           LEFT JOIN usage_cache_writes w USING (request_id, call)
-           LEFT JOIN usage_estimates e USING (request_id, call)
+           LEFT JOIN usage u USING (request_id, call) {CALLS_BESIDE}
          ORDER BY j.number LIMIT ",
         values_sql()
     )
 });
 
-/// Returns the SQL of a row's values, read from `usage u`, `usage_cache_writes w` and `usage_estimates e`.
+/// Returns the SQL of a row's values, read from `usage u` and [`CALLS_BESIDE`].
 pub(in crate::engine) fn values_sql() -> String {
     CALL_COLUMNS.map(|(name, _)| value_sql(name)).join(", ")
 }
@@ -92,6 +92,11 @@ impl CallRows {
         self.count += 1;
         for (place, (column, (_, kind))) in self.columns.iter_mut().zip(CALL_COLUMNS).enumerate() {
             column.push(row, first + place, kind)?;
+        }
+        // The first column has the times.
+        if let Some(Column::Texts(times)) = self.columns.first() {
+            let earlier = times.last().and_then(Option::as_ref);
+            self.oldest = self.oldest.take().iter().chain(earlier).min().cloned();
         }
         Ok(())
     }
@@ -150,6 +155,7 @@ mod tests {
         let reader = RowReader::open(&path).unwrap();
         let rows = reader.oldest(4).unwrap();
         assert_eq!((rows.through, rows.count, rows.is_more), (3, 2, false));
+        assert_eq!(rows.oldest.as_deref(), Some("2026-11-27 08:45:58.194+00"));
         let column =
             |name: &str| &rows.columns[CALL_COLUMNS.iter().position(|(known, _)| *known == name).unwrap()];
         let texts = |text: &str| Column::Texts(vec![Some(text.to_owned()); 2]);
