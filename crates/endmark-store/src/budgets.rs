@@ -98,7 +98,7 @@ impl Held {
 }
 
 /// The most that can be added to the limit of a budget, in tokens or nano-dollars.
-const EXTRA_LIMIT: u64 = 1 << 60;
+pub const MAX_RAISE: u64 = 1 << 60;
 
 /// Outcome of raising the budget of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,7 +115,7 @@ impl Raised {
     /// Decides whether `by` is added to earlier additions; `None` if there is no budget.
     pub(crate) fn of(extra: Option<u64>, by: u64) -> Self {
         let Some(extra) = extra else { return Self::Unknown };
-        let most = EXTRA_LIMIT.saturating_sub(extra);
+        let most = MAX_RAISE.saturating_sub(extra);
         if by > most { Self::TooMuch(most) } else { Self::To(extra.saturating_add(by)) }
     }
 }

@@ -52,7 +52,7 @@ mod shared;
 mod store;
 mod writer;
 
-pub use budgets::{BudgetRow, BudgetWarning, Claim, Held, Hold, Raised, UsedUp};
+pub use budgets::{BudgetRow, BudgetWarning, Claim, Held, Hold, MAX_RAISE, Raised, UsedUp};
 pub use calls::{Billing, CallSettled, CallStarted, Charge, Estimate, Purpose, Tokens, UsageRow, Word};
 pub use compactions::{CLIENT, CondensedIn, KeptSummary, LOCAL_USER};
 pub use copied::{Copied, CopyError, CopyProgress, CopySums};

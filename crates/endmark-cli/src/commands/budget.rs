@@ -6,7 +6,7 @@ use endmark_context::budget::{Scope, Unit};
 use endmark_context::rate_from_dollars;
 use endmark_failure::CommandError;
 use endmark_store::{
-    BudgetRow, Key, KeyBook, Raised, Reader, SharedBudgets, Store, StoreError, StoreLocation,
+    BudgetRow, Key, KeyBook, MAX_RAISE, Raised, Reader, SharedBudgets, Store, StoreError, StoreLocation,
     forfeit_instance, runtime,
 };
 
@@ -96,6 +96,17 @@ fn raised(effective: &Effective, raise: &Raise) -> Result<(), CommandError> {
         )
     })?;
     let unit = if raise.usd { Unit::NanoUsd } else { Unit::Tokens };
+    let too_much = |most| {
+        CommandError::input(
+            "bad_amount",
+            format!("`{}` is more than can be added", raise.by),
+            format!("Add at most {}.", unit.shown(most)),
+        )
+    };
+    // No store is needed to know this.
+    if amount > MAX_RAISE {
+        return Err(too_much(MAX_RAISE));
+    }
     let failed = |error| CommandError::of_store(&error);
     let (location, typed) = (&effective.settings.files.store, &raise.session);
     let raised = runtime::block_on(async {
@@ -112,11 +123,7 @@ fn raised(effective: &Effective, raise: &Raise) -> Result<(), CommandError> {
     })??;
     match raised {
         Raised::To(_) => Ok(()),
-        Raised::TooMuch(most) => Err(CommandError::input(
-            "bad_amount",
-            format!("`{}` is more than can be added", raise.by),
-            format!("Add at most {}.", unit.shown(most)),
-        )),
+        Raised::TooMuch(most) => Err(too_much(most)),
         Raised::Unknown => Err(unknown(&raise.session, unit)),
     }
 }
